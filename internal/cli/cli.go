@@ -1,0 +1,156 @@
+// Package cli is the mcpsplice program: its commands, their flags, and how they
+// end. It is built on the exported packages of this module, as any other user
+// of the library would be.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Streams are the standard streams of the program. Nothing but data goes to
+// Out: messages to people go to Err.
+type Streams struct {
+	In, Out *os.File
+	Err     io.Writer
+}
+
+// errInterrupted is the cause with which a signal ends the context of a command.
+var errInterrupted = errors.New("interrupted")
+
+// Main runs the program with the arguments that follow its name, and returns
+// how it ends. The first SIGINT or SIGTERM ends the command's context; after a
+// second one Main returns at once, with the command still running.
+func Main(ctx context.Context, args []string, streams Streams) ExitCode {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	streams.Err = &lockedWriter{w: streams.Err}
+	ended := make(chan ExitCode, 1)
+	go func() { ended <- run(ctx, args, streams) }()
+	for range 2 {
+		select {
+		case code := <-ended:
+			return code
+		case <-signals:
+			cancel(errInterrupted)
+		}
+	}
+	return ExitInterrupted
+}
+
+// run runs one command to its end and says what went wrong, if anything did.
+func run(ctx context.Context, args []string, streams Streams) ExitCode {
+	a := &app{Streams: streams}
+	root := newRoot(a)
+	root.SetArgs(append([]string{}, args...))
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	code := codeOf(err)
+	if errors.Is(context.Cause(ctx), errInterrupted) {
+		code = ExitInterrupted
+	}
+	a.asJSON = a.asJSON || slices.Contains(ownArgs(args), "--json") // the flags may not have been read so far
+	a.fail(err, code)
+	return code
+}
+
+// ownArgs are the arguments before "--".
+func ownArgs(args []string) []string {
+	if i := slices.Index(args, "--"); i >= 0 {
+		return args[:i]
+	}
+	return args
+}
+
+// An app is what the commands have in common.
+type app struct {
+	Streams
+	asJSON bool // the flag --json
+}
+
+// notice tells people something.
+func (a *app) notice(format string, args ...any) {
+	// Whom stderr does not reach cannot be told so.
+	_, _ = fmt.Fprintf(a.Err, "mcpsplice: "+format+"\n", args...)
+}
+
+const rootLong = `mcpsplice connects any MCP client to any MCP server: over any transport, across
+every revision of the protocol.
+
+A server is named by its URL, or by the command that starts it. The command
+stands after --, which always ends the flags of mcpsplice itself.
+
+Exit codes:
+  0  all went well                  5  the tool reported an error
+  1  something unexpected           6  no such tool, resource or prompt
+  2  wrong usage or configuration   7  no common protocol or revision
+  3  authorization needed           8  timed out
+  4  the server is unreachable    130  interrupted`
+
+func newRoot(a *app) *cobra.Command {
+	root := &cobra.Command{
+		Use:                        "mcpsplice",
+		Short:                      "Connect any MCP client to any MCP server",
+		Long:                       rootLong,
+		Example:                    "  mcpsplice serve",
+		Version:                    version(),
+		Args:                       unknownCommand,
+		SilenceErrors:              true,
+		SilenceUsage:               true,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetVersionTemplate("mcpsplice {{.Version}}\n")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())}
+	})
+	root.AddCommand(newServeCmd(a), newProbeCmd(a), newVersionCmd(a))
+	return root
+}
+
+// unknownCommand refuses what is no command, and names the nearest.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "mcpsplice --help lists the commands"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return &usageError{fmt.Errorf("unknown command %q", args[0]), hint}
+}
+
+// addJSONFlag adds --json to a command.
+func (a *app) addJSONFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().BoolVar(&a.asJSON, "json", false, usage)
+}
+
+// A lockedWriter lets several goroutines write, one whole text at a time.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *lockedWriter) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}

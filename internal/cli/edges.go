@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"syscall"
+
+	"github.com/mcpsplice/mcpsplice/internal/demo"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+	"github.com/mcpsplice/mcpsplice/transport/stdio"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
+)
+
+// This file holds what the commands want of the transports.
+
+// A dialer connects to a target.
+type dialer struct {
+	app    *app
+	target *target
+	logger *slog.Logger
+	tap    transport.Tap
+	// quiet keeps what a child writes to stderr to errors.
+	quiet bool
+}
+
+// dial connects to the target, telling it of the client what meta says.
+func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, error) {
+	options := transport.DialOptions{
+		Era: d.target.era, Client: meta.Client, Capabilities: meta.Capabilities,
+		MaxCall: d.target.timeout, Logger: d.logger,
+	}
+	if options.Client == nil {
+		options.Client = implementation().JSON()
+	}
+	if d.target.url != nil {
+		return edge(streamable.Dial(ctx, d.target.url.String(), &streamable.DialOptions{
+			DialOptions: options, Header: d.target.header, Tap: d.tap,
+		}))
+	}
+	o := &stdio.DialOptions{DialOptions: options, Tap: d.tap}
+	if !d.quiet {
+		o.Stderr = d.app.Err
+	}
+	return edge(stdio.Dial(ctx, *d.target.command, o))
+}
+
+// edge keeps a nil pointer from becoming an Edge that is not nil.
+func edge[E transport.Edge](e E, err error) (transport.Edge, error) {
+	if err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// pool returns a handler over connections to the target, to be closed.
+func (d *dialer) pool(isolation transport.Isolation) *transport.Pool {
+	return transport.NewPool(d.dial, transport.PoolOptions{Isolation: isolation, Logger: d.logger})
+}
+
+func parseIsolation(text string) (transport.Isolation, error) {
+	switch isolation := transport.Isolation(text); isolation {
+	case transport.Shared, transport.PerClient:
+		return isolation, nil
+	}
+	if text == "auto" {
+		return transport.Automatic, nil
+	}
+	return "", usagef("", "--isolation must be auto, shared or per-client, not %q", text)
+}
+
+// newDemo returns the built-in server.
+func newDemo() mcp.Handler {
+	server := demo.New()
+	server.Version = version()
+	return server
+}
+
+// A listener serves clients at one address until its context is done.
+type listener struct {
+	url   string // "stdio" or the address of the endpoint
+	serve func(ctx context.Context) error
+	close func() error // for one that has not served
+}
+
+// listenOptions are what all listeners have in common.
+type listenOptions struct {
+	streams     Streams
+	handler     mcp.Handler
+	hosts       []string
+	origins     []string
+	allowRemote bool
+	logger      *slog.Logger
+	tap         transport.Tap
+}
+
+func listen(a address, o *listenOptions) (*listener, error) {
+	if a.stdio {
+		options := &stdio.ServeOptions{
+			ServeOptions: transport.ServeOptions{Fallback: implementation(), Logger: o.logger},
+			In:           o.streams.In, Out: o.streams.Out, Tap: o.tap,
+		}
+		return &listener{
+			url:   "stdio",
+			serve: func(ctx context.Context) error { return stdio.Serve(ctx, o.handler, options) },
+			close: func() error { return nil },
+		}, nil
+	}
+	server, err := streamable.Listen(a.host, o.handler, &streamable.ServerOptions{
+		HandlerOptions: streamable.HandlerOptions{
+			Fallback: implementation(), Logger: o.logger, Tap: o.tap,
+			AllowedHosts: o.hosts, AllowedOrigins: o.origins,
+		},
+		Path: a.path, AllowRemote: o.allowRemote,
+	})
+	if err != nil {
+		return nil, cannotListen(a, err)
+	}
+	return &listener{url: server.URL(), serve: server.Serve, close: server.Close}, nil
+}
+
+// cannotListen is the error of an address that cannot be used, which is a
+// matter of configuration.
+func cannotListen(a address, err error) error {
+	hint := ""
+	if errors.Is(err, streamable.ErrRemote) {
+		hint = "--allow-remote serves beyond loopback: whoever can reach the address can then use the server"
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		hint = "another program listens there; port 0 stands for any free one: --listen http://127.0.0.1:0"
+	}
+	if e, ok := errors.AsType[*net.OpError](err); ok {
+		err = e.Err
+	}
+	return &usageError{fmt.Errorf("listening on %s: %w", a.host, err), hint}
+}
+
+// needsAuthorization reports whether a server wants to know who we are.
+func needsAuthorization(err error) bool {
+	_, ok := errors.AsType[*streamable.AuthError](err)
+	return ok
+}
+
+// statusOf returns the HTTP status that a server answered instead of a message,
+// 0 if it did not.
+func statusOf(err error) int {
+	if e, ok := errors.AsType[*streamable.StatusError](err); ok {
+		return e.Status
+	}
+	return 0
+}

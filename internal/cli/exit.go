@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// An ExitCode is how the program ends.
+type ExitCode int
+
+// The exit codes, which scripts rely on.
+const (
+	ExitOK           ExitCode = 0
+	ExitUnexpected   ExitCode = 1
+	ExitUsage        ExitCode = 2 // or configuration
+	ExitUnauthorized ExitCode = 3
+	ExitUnreachable  ExitCode = 4
+	ExitToolError    ExitCode = 5
+	ExitNotFound     ExitCode = 6 // no such tool, resource or prompt
+	ExitMismatch     ExitCode = 7 // of protocol or revision
+	ExitTimedOut     ExitCode = 8
+	ExitInterrupted  ExitCode = 130
+)
+
+// String returns the kind of error that the code stands for.
+func (c ExitCode) String() string {
+	switch c {
+	case ExitOK:
+		return "ok"
+	case ExitUsage:
+		return "usage"
+	case ExitUnauthorized:
+		return "unauthorized"
+	case ExitUnreachable:
+		return "unreachable"
+	case ExitToolError:
+		return "tool_error"
+	case ExitNotFound:
+		return "not_found"
+	case ExitMismatch:
+		return "protocol_mismatch"
+	case ExitTimedOut:
+		return "timed_out"
+	case ExitInterrupted:
+		return "interrupted"
+	}
+	return "unexpected"
+}
+
+// A usageError says that the program was called in a way that cannot work.
+type usageError struct {
+	err  error
+	hint string // the way out, if there is one
+}
+
+func usagef(hint, format string, args ...any) error {
+	return &usageError{fmt.Errorf(format, args...), hint}
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// codeOf returns how the program ends with an error.
+func codeOf(err error) ExitCode {
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return ExitUsage
+	}
+	if needsAuthorization(err) {
+		return ExitUnauthorized
+	}
+	if errors.Is(err, session.ErrRevision) {
+		return ExitMismatch
+	}
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		switch e.Kind {
+		case mcp.Unreachable, mcp.ConnectionLost:
+			return ExitUnreachable
+		case mcp.TimedOut:
+			return ExitTimedOut
+		case mcp.BadReply, mcp.Unsupported:
+			return ExitMismatch
+		}
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		switch e.Code {
+		case jsonrpc.CodeParseError, jsonrpc.CodeInvalidRequest, jsonrpc.CodeMethodNotFound,
+			jsonrpc.CodeHeaderMismatch, jsonrpc.CodeUnsupportedVersion:
+			return ExitMismatch
+		}
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return ExitTimedOut
+	}
+	return ExitUnexpected
+}
+
+// hintOf returns the way out of an error where we know one.
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*usageError](err); ok {
+		return e.hint
+	}
+	switch code := codeOf(err); {
+	case code == ExitUnauthorized:
+		return `give a token with -H "Authorization: Bearer TOKEN"`
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens at that address: is the server running?"
+	case code == ExitTimedOut:
+		return "--timeout gives the server longer"
+	}
+	return ""
+}
+
+// fail says what went wrong: to people, or as one line of JSON.
+func (a *app) fail(err error, code ExitCode) {
+	text := strings.Join(strings.Fields(strings.Map(printable, err.Error())), " ")
+	if !a.asJSON {
+		a.notice("error: %s", text)
+		if hint := hintOf(err); hint != "" {
+			a.notice("hint: %s", hint)
+		}
+		return
+	}
+	type wire struct {
+		Kind    string   `json:"kind"`
+		Message string   `json:"message"`
+		Hint    string   `json:"hint,omitzero"`
+		Code    ExitCode `json:"code"`
+	}
+	a.errLine(struct {
+		Error wire `json:"error"`
+	}{wire{code.String(), text, hintOf(err), code}})
+}
+
+// errLine writes a value to stderr as one line of JSON.
+func (a *app) errLine(v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		a.notice("error: %v", err)
+		return
+	}
+	// Whom stderr does not reach cannot be told so.
+	_, _ = a.Err.Write(append(raw, '\n'))
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+
+	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+)
+
+type probeOptions struct {
+	*app
+	flags  targetFlags
+	target *target
+}
+
+const probeLong = `Connect to an MCP server, find out what it is, and disconnect.
+
+The exit code makes it a check of the server's health: 0 means that it answered
+the handshake and one request after it.`
+
+func newProbeCmd(a *app) *cobra.Command {
+	o := &probeOptions{app: a}
+	cmd := &cobra.Command{
+		Use:                   "probe [flags] URL | -- COMMAND ARGS...",
+		Short:                 "Find out what a server is, and whether it answers",
+		Long:                  probeLong,
+		Example:               "  mcpsplice probe https://example.com/mcp",
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if len(args) == 0 && cmd.ArgsLenAtDash() < 0 {
+				return usagef("as in "+strings.TrimSpace(cmd.Example), "no server is named")
+			}
+			if o.target, err = o.flags.target(cmd, args); err != nil {
+				return err
+			}
+			return probeRun(cmd.Context(), o)
+		},
+	}
+	fs := cmd.Flags()
+	fs.SortFlags = false
+	o.flags.add(fs)
+	fs.DurationVar(&o.flags.timeout, "timeout", 30*time.Second, "give up after this time")
+	a.addJSONFlag(cmd, "print one JSON object")
+	return cmd
+}
+
+// A finding is what a probe found out.
+type finding struct {
+	Target       string         `json:"target"`
+	Transport    string         `json:"transport"`
+	Era          string         `json:"era"`
+	Revision     mcp.Revision   `json:"revision"`
+	Server       jsontext.Value `json:"server"` // null if it does not name itself
+	Capabilities jsontext.Value `json:"capabilities"`
+	Connect      float64        `json:"connect_ms"`
+	RoundTrip    float64        `json:"round_trip_ms"`
+	Request      string         `json:"round_trip"` // the method that was timed
+}
+
+func probeRun(ctx context.Context, o *probeOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, o.flags.timeout)
+	defer cancel()
+	f, err := o.probe(ctx)
+	if err != nil {
+		return timedOut(ctx, err, o.flags.timeout)
+	}
+	if o.asJSON {
+		return o.outLine(f)
+	}
+	return o.table(f.rows())
+}
+
+// timedOut gives an error its cause if the time is up.
+func timedOut(ctx context.Context, err error, limit time.Duration) error {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("no answer within %v: %w", limit, errors.Join(context.DeadlineExceeded, err))
+}
+
+func (o *probeOptions) probe(ctx context.Context) (*finding, error) {
+	d := &dialer{app: o.app, target: o.target, logger: slog.New(slog.DiscardHandler), quiet: true}
+	start := time.Now()
+	edge, err := d.dial(ctx, &mcp.Metadata{})
+	if err != nil {
+		return nil, err
+	}
+	connected := time.Since(start)
+	f, err := roundTrip(ctx, edge)
+	if err := errors.Join(err, edge.Close()); err != nil {
+		return nil, err
+	}
+	f.Target, f.Transport, f.Connect = o.target.String(), o.target.transport(), millis(connected)
+	return f, nil
+}
+
+// roundTrip makes one request that any server of the era must answer.
+func roundTrip(ctx context.Context, edge transport.Edge) (*finding, error) {
+	info := edge.Server()
+	method := mcp.MethodDiscover
+	if info.Era == mcp.Legacy {
+		method = mcp.MethodPing
+	}
+	start := time.Now()
+	_, err := edge.Handle(ctx, &mcp.Request{Method: method}, mcp.NoCaller{})
+	took := time.Since(start)
+	if err != nil && !jsonrpc.FromPeer(err) { // an error is an answer, too
+		return nil, err
+	}
+	capabilities, _ := info.Discover.Lookup("capabilities")
+	return &finding{
+		Era: info.Era.String(), Revision: info.Revision,
+		Server: mcp.ServerInfo(&info.Discover), Capabilities: capabilities,
+		RoundTrip: millis(took), Request: method,
+	}, nil
+}
+
+func millis(d time.Duration) float64 {
+	return float64(d.Round(10*time.Microsecond).Microseconds()) / 1000
+}
+
+// rows are the finding as people read it.
+func (f *finding) rows() [][2]string {
+	rows := [][2]string{
+		{"target", f.Target},
+		{"transport", f.Transport},
+		{"era", f.Era},
+		{"revision", string(f.Revision)},
+		{"server", serverName(f.Server)},
+		{"capabilities", capabilityNames(f.Capabilities)},
+		{"connect", fmt.Sprintf("%.1f ms", f.Connect)},
+		{"round trip", fmt.Sprintf("%.1f ms (%s)", f.RoundTrip, f.Request)},
+	}
+	for i := range rows {
+		rows[i][1] = strings.Map(printable, rows[i][1])
+	}
+	return rows
+}
+
+func serverName(info jsontext.Value) string {
+	var server mcp.Implementation
+	if err := json.Unmarshal(info, &server); err != nil || server.Name == "" {
+		return "(does not name itself)"
+	}
+	return strings.TrimSpace(server.Name + " " + server.Version)
+}
+
+// capabilityNames lists capabilities, with what they say yes to.
+func capabilityNames(capabilities jsontext.Value) string {
+	var names []string
+	all := jsonrpc.Trusted(capabilities)
+	for name, raw := range all.Members() {
+		capability := jsonrpc.Trusted(raw)
+		var details []string
+		for detail, value := range capability.Members() {
+			if string(value) != "false" {
+				details = append(details, detail)
+			}
+		}
+		if len(details) > 0 {
+			name += " (" + strings.Join(details, ", ") + ")"
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

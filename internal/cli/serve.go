@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+)
+
+type serveOptions struct {
+	*app
+
+	// From the flags and arguments, checked.
+	target    *target // nil for the demo
+	addresses []address
+	isolation transport.Isolation
+	logger    *slog.Logger
+
+	flags serveFlags
+}
+
+// serveFlags are the flags as they came.
+type serveFlags struct {
+	targetFlags
+	listen      []string
+	isolation   string
+	trace       string
+	logLevel    string
+	hosts       []string
+	origins     []string
+	allowRemote bool
+}
+
+const serveLong = `Serve one MCP server to any number of clients: over stdio, over HTTP, or both,
+to clients of every protocol revision, whatever the server itself speaks.
+
+The server is started or connected to when the first request comes, and again
+after it has ended. Without a target a built-in demo is served.
+
+On SIGINT or SIGTERM calls in flight are given time to end. A second signal
+ends the program at once. With --listen stdio alone it ends when its input does.`
+
+const serveExample = `  # a server that speaks stdio, for clients that speak HTTP
+  mcpsplice serve -- npx -y @modelcontextprotocol/server-everything
+
+  # a server that speaks HTTP, for a host that starts its servers
+  mcpsplice serve --listen stdio https://example.com/mcp`
+
+func newServeCmd(a *app) *cobra.Command {
+	o := &serveOptions{app: a}
+	cmd := &cobra.Command{
+		Use:                   "serve [flags] [URL | -- COMMAND ARGS...]",
+		Short:                 "Serve a server, or the demo, over HTTP and stdio",
+		Long:                  serveLong,
+		Example:               serveExample,
+		DisableFlagsInUseLine: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(cmd, args); err != nil {
+				return err
+			}
+			return serveRun(cmd.Context(), o)
+		},
+	}
+	fs, f := cmd.Flags(), &o.flags
+	fs.SortFlags = false
+	fs.StringArrayVar(&f.listen, "listen", nil, "serve at this `URL`: http://HOST:PORT[/PATH], or stdio\n(repeatable; default "+defaultListen+")")
+	f.add(fs)
+	fs.DurationVar(&f.timeout, "timeout", time.Hour, "end a call after this time")
+	fs.StringVar(&f.isolation, "isolation", "auto", "connections to a legacy server: shared, per-client, or auto,\nwhich shares unless the client can be asked something; `how`")
+	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for this `HOST` too (repeatable)")
+	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let pages of this `ORIGIN` in (repeatable)")
+	fs.BoolVar(&f.allowRemote, "allow-remote", false, "serve beyond loopback without authentication")
+	fs.StringVar(&f.trace, "trace", "", "append every message to this `file`, with secrets masked;\n- stands for stderr")
+	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` of log lines: debug, info, warn, error or off")
+	a.addJSONFlag(cmd, "write log lines, addresses and errors as JSON")
+	return cmd
+}
+
+// check turns flags and arguments into what serveRun needs.
+func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
+	var err error
+	f := &o.flags
+	if o.target, err = f.target(cmd, args); err != nil {
+		return err
+	}
+	if o.addresses, err = parseAddresses(f.listen); err != nil {
+		return err
+	}
+	if o.isolation, err = parseIsolation(f.isolation); err != nil {
+		return err
+	}
+	if f.timeout <= 0 {
+		return usagef("", "--timeout must be more than 0")
+	}
+	o.logger, err = o.newLogger(f.logLevel)
+	return err
+}
+
+// newLogger returns a log to stderr.
+func (a *app) newLogger(text string) (*slog.Logger, error) {
+	var level slog.Level
+	switch text {
+	case "off":
+		return slog.New(slog.DiscardHandler), nil
+	case "debug", "info", "warn", "error":
+		if err := level.UnmarshalText([]byte(text)); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, usagef("", "--log-level must be debug, info, warn, error or off, not %q", text)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if a.asJSON {
+		return slog.New(slog.NewJSONHandler(a.Err, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(a.Err, options)), nil
+}
+
+// serveRun serves until ctx is done or nobody can come any more.
+func serveRun(ctx context.Context, o *serveOptions) (err error) {
+	// Otherwise a host that closes our stderr ends us at the first log line.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	defer signal.Stop(broken)
+
+	trace, err := openTrace(o.flags.trace, o.Err)
+	if err != nil {
+		return err
+	}
+	handler, closeHandler := o.handler(trace)
+	listeners, err := listenAll(o.addresses, &listenOptions{
+		streams: o.Streams, handler: handler,
+		hosts: o.flags.hosts, origins: o.flags.origins, allowRemote: o.flags.allowRemote,
+		logger: o.logger, tap: trace.tap("listen"),
+	})
+	if err == nil {
+		o.announce(listeners)
+		err = serveAll(ctx, listeners)
+	}
+	ending := errors.Join(closeHandler(), trace.Close())
+	if ctx.Err() != nil {
+		// We were asked to end, and we have.
+		if err = errors.Join(err, ending); err != nil {
+			o.logger.Warn("not everything ended well", "err", err)
+		}
+		return nil
+	}
+	return errors.Join(err, ending)
+}
+
+// handler returns what is served.
+func (o *serveOptions) handler(trace *trace) (handler mcp.Handler, closeHandler func() error) {
+	if o.target == nil {
+		return newDemo(), func() error { return nil }
+	}
+	d := &dialer{app: o.app, target: o.target, logger: o.logger, tap: trace.tap("dial")}
+	pool := d.pool(o.isolation)
+	return pool, pool.Close
+}
+
+// listenAll opens all listeners, or none.
+func listenAll(addresses []address, o *listenOptions) ([]*listener, error) {
+	var all []*listener
+	for _, a := range addresses {
+		l, err := listen(a, o)
+		if err != nil {
+			for _, opened := range all {
+				err = errors.Join(err, opened.close())
+			}
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	return all, nil
+}
+
+// serveAll serves until every listener has ended. The failure of one ends all.
+func serveAll(ctx context.Context, listeners []*listener) error {
+	group, ctx := errgroup.WithContext(ctx)
+	for _, l := range listeners {
+		group.Go(func() error { return l.serve(ctx) })
+	}
+	return group.Wait()
+}
+
+// announce says where clients are served, and of the demo how it is called.
+func (o *serveOptions) announce(listeners []*listener) {
+	for _, l := range listeners {
+		if o.asJSON {
+			o.errLine(struct {
+				Listening string `json:"listening"`
+			}{l.url})
+			continue
+		}
+		o.notice("listening on %s", l.url)
+	}
+	if o.target != nil || o.asJSON {
+		return
+	}
+	for _, l := range listeners {
+		if strings.HasPrefix(l.url, "http:") {
+			// Whom stderr does not reach cannot be told so.
+			_, _ = o.Err.Write([]byte(guide(l.url)))
+			return
+		}
+	}
+}

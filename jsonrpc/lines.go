@@ -1,0 +1,235 @@
+package jsonrpc
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync/atomic"
+)
+
+// Limits of a line, in bytes without its newline. What a listening edge lets in
+// still passes a dialing edge when it has grown on the way.
+const (
+	DefaultMaxLineListening = 10 << 20
+	DefaultMaxLineDialing   = 16 << 20
+)
+
+// A LineTooLongError says that a line was longer than the limit. It has been
+// passed over up to its end; reading can go on.
+type LineTooLongError struct {
+	Limit int // bytes
+	Seen  int // bytes, up to the line's end
+}
+
+// Error names the limit and the length seen.
+func (e *LineTooLongError) Error() string {
+	return fmt.Sprintf("line of %d bytes is longer than the limit MaxLine of %d", e.Seen, e.Limit)
+}
+
+const (
+	blockSize     = 64 << 10 // what a pipe gives at once
+	maxEmptyReads = 100      // in a row, before reading is given up
+)
+
+// A LineReader reads messages that are framed by newlines. It takes linear time
+// whatever the sizes of the reads, keeps no more than one line of the limit's
+// length, and hands out lines that belong to the caller.
+//
+// Its methods must not be called concurrently, except where they say so.
+type LineReader struct {
+	// Set at construction.
+	r     io.Reader
+	limit int
+
+	// Owned by the one who reads.
+	block      []byte // what was read; lines of it are copied out
+	start, end int    // what of block is unread
+	searched   int    // between the two; before it no newline is unread
+	long       []byte // the beginning of a line that outgrew block
+	over       int    // how much of an over-long line was passed over
+	err        error  // what ended the input
+
+	unterminated bool
+
+	lengthFraming atomic.Bool
+}
+
+// NewLineReader returns a reader of lines of at most limit bytes; 0 or less
+// stands for [DefaultMaxLineDialing].
+func NewLineReader(r io.Reader, limit int) *LineReader {
+	if limit <= 0 {
+		limit = DefaultMaxLineDialing
+	}
+	return &LineReader{r: r, limit: limit, block: make([]byte, blockSize)}
+}
+
+// SawLengthFraming reports whether a line looked like a Content-Length header,
+// which is the framing of another protocol. Such lines are passed over. It may
+// be called concurrently, as by one who gives up waiting for an answer.
+func (l *LineReader) SawLengthFraming() bool { return l.lengthFraming.Load() }
+
+// Unterminated reports whether what ReadLine gave last, a line or a
+// [*LineTooLongError], was ended by the end of the input rather than by a
+// newline.
+func (l *LineReader) Unterminated() bool { return l.unterminated }
+
+// Buffered reports whether ReadLine will return without waiting for input.
+func (l *LineReader) Buffered() bool {
+	if l.err != nil {
+		return true
+	}
+	begun := l.over > 0 || len(trim(l.long)) > 0
+	for rest := l.block[l.start:l.end]; ; {
+		i := bytes.IndexByte(rest, '\n')
+		if i < 0 {
+			return false
+		}
+		if line := trim(rest[:i]); begun || len(line) > 0 && !isLengthHeader(line) {
+			return true
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// ReadLine returns the next line that is not blank, without its end, a byte
+// order mark, and white space around it. The line belongs to the caller. After a
+// [*LineTooLongError] reading can go on; any other error, io.EOF among them, is
+// final and comes back from every later call.
+func (l *LineReader) ReadLine() ([]byte, error) {
+	for {
+		l.unterminated = false
+		line, err := l.next()
+		switch {
+		case err != nil:
+			return nil, err
+		case len(line) == 0:
+		case isLengthHeader(line):
+			l.lengthFraming.Store(true)
+		default:
+			return line, nil
+		}
+	}
+}
+
+// trim takes off what the sender of a line may have put around the message.
+func trim(line []byte) []byte {
+	line = bytes.TrimPrefix(bytes.Trim(line, " \t\r"), bom)
+	return bytes.TrimLeft(line, " \t\r")
+}
+
+func isLengthHeader(line []byte) bool {
+	const header = "content-length:"
+	return len(line) >= len(header) && bytes.EqualFold(line[:len(header)], []byte(header))
+}
+
+// next returns the next line, blank or not.
+func (l *LineReader) next() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(l.block[l.searched:l.end], '\n'); i >= 0 {
+			piece := l.block[l.start : l.searched+i]
+			l.start = l.searched + i + 1
+			l.searched = l.start
+			return l.finish(piece)
+		}
+		l.searched = l.end
+		if l.err != nil {
+			return l.last()
+		}
+		l.makeRoom()
+		l.fill()
+	}
+}
+
+// finish ends a line whose last piece is given.
+func (l *LineReader) finish(piece []byte) ([]byte, error) {
+	n := l.over + len(l.long) + len(piece)
+	line := l.long
+	l.over, l.long = 0, nil
+	if n > l.limit {
+		return nil, &LineTooLongError{Limit: l.limit, Seen: n}
+	}
+	if line == nil {
+		return bytes.Clone(trim(piece)), nil
+	}
+	line = append(line, piece...)
+	if cap(line) > 2*len(line) {
+		line = bytes.Clone(line) // the caller may keep it for long
+	}
+	return trim(line), nil
+}
+
+// makeRoom makes room in the block, which begins with or continues a line whose
+// end has not been read.
+func (l *LineReader) makeRoom() {
+	piece := l.block[l.start:l.end]
+	kept := 0
+	switch n := l.over + len(l.long) + len(piece); {
+	case n > l.limit:
+		l.over, l.long = n, nil
+	case l.long == nil && len(piece) < len(l.block):
+		kept = len(piece)
+		if l.start > 0 {
+			copy(l.block, piece)
+		}
+	default:
+		if l.long == nil {
+			l.long = make([]byte, 0, 3*blockSize)
+		}
+		l.long = append(l.long, piece...)
+	}
+	l.start, l.end, l.searched = 0, kept, kept
+}
+
+// fill reads once.
+func (l *LineReader) fill() {
+	if l.long != nil {
+		l.fillLong()
+		return
+	}
+	l.end += l.read(l.block[l.end:])
+}
+
+// fillLong reads straight into the line that outgrew the block, and moves what
+// follows its end, if anything, back to the block.
+func (l *LineReader) fillLong() {
+	have := len(l.long)
+	if cap(l.long)-have < blockSize {
+		grown := make([]byte, have, min(2*cap(l.long), l.limit)+blockSize)
+		copy(grown, l.long)
+		l.long = grown
+	}
+	n := l.read(l.long[have : have+blockSize])
+	fresh := l.long[have : have+n]
+	i := bytes.IndexByte(fresh, '\n')
+	if i < 0 {
+		l.long = l.long[:have+n]
+		return
+	}
+	l.long = l.long[:have+i]
+	l.end = copy(l.block, fresh[i:])
+}
+
+func (l *LineReader) read(p []byte) int {
+	for range maxEmptyReads {
+		n, err := l.r.Read(p)
+		if err != nil {
+			l.err = err
+		}
+		if n > 0 || err != nil {
+			return n
+		}
+	}
+	l.err = io.ErrNoProgress
+	return 0
+}
+
+// last returns what the end of the input left of a line.
+func (l *LineReader) last() ([]byte, error) {
+	piece := l.block[l.start:l.end]
+	l.start, l.end, l.searched = 0, 0, 0
+	if len(piece) == 0 && l.long == nil && l.over == 0 {
+		return nil, l.err
+	}
+	l.unterminated = true
+	return l.finish(piece)
+}

@@ -1,0 +1,163 @@
+package mcp
+
+import (
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// An Implementation is the name and version of a client or server.
+type Implementation struct {
+	Name    string `json:"name"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version"`
+}
+
+// JSON returns the implementation as a JSON object.
+func (i Implementation) JSON() []byte {
+	raw, err := json.Marshal(i)
+	if err != nil { // a name that is not UTF-8
+		return []byte(`{"name":"unknown","version":"0"}`)
+	}
+	return raw
+}
+
+// DiscoverFromInitialize returns the DiscoverResult that says what a legacy
+// server's InitializeResult says.
+func DiscoverFromInitialize(init *jsonrpc.Value) Result {
+	edits := []jsonrpc.Edit{
+		{Name: "resultType", Value: []byte(`"complete"`)},
+		{Name: "supportedVersions", Value: []byte("[]")},
+		{Name: "capabilities", Value: emptyObject},
+	}
+	if raw, ok := init.Lookup("protocolVersion"); ok {
+		edits[1].Value = append(append([]byte{'['}, raw...), ']')
+	}
+	if raw, ok := objectIn(init, "capabilities"); ok {
+		edits[2].Value = raw
+	}
+	if raw, ok := init.Lookup("instructions"); ok {
+		edits = append(edits, jsonrpc.Edit{Name: "instructions", Value: raw})
+	}
+	meta := init.Get(metaName)
+	if info, ok := objectIn(init, "serverInfo"); ok {
+		meta = jsonrpc.Edited(&meta, jsonrpc.Edit{Name: MetaServerInfo, Value: info})
+	}
+	if meta.IsObject() {
+		edits = append(edits, jsonrpc.Edit{Name: metaName, Value: meta.Raw()})
+	}
+	return Result{jsonrpc.Edited(&jsonrpc.Value{}, edits...)}
+}
+
+// InitializeFromDiscover returns the InitializeResult, for a revision, that says
+// what a DiscoverResult says. Fallback stands in for a server that does not name
+// itself.
+func InitializeFromDiscover(discover *Result, revision Revision, fallback Implementation) Result {
+	info := ServerInfo(discover)
+	if info == nil {
+		info = fallback.JSON()
+	}
+	capabilities, ok := objectIn(&discover.Value, "capabilities")
+	if !ok {
+		capabilities = emptyObject
+	}
+	edits := []jsonrpc.Edit{
+		{Name: "protocolVersion", Value: jsonrpc.AppendString(nil, string(revision))},
+		{Name: "capabilities", Value: capabilities},
+		{Name: "serverInfo", Value: info},
+	}
+	if raw, ok := discover.Lookup("instructions"); ok {
+		edits = append(edits, jsonrpc.Edit{Name: "instructions", Value: raw})
+	}
+	meta := discover.Get(metaName)
+	if rest := jsonrpc.Edited(&meta, jsonrpc.Edit{Name: MetaServerInfo}); rest.IsObject() && string(rest.Raw()) != "{}" {
+		edits = append(edits, jsonrpc.Edit{Name: metaName, Value: rest.Raw()})
+	}
+	return Result{jsonrpc.Edited(&jsonrpc.Value{}, edits...)}
+}
+
+// ServerInfo returns the Implementation of the server in a DiscoverResult as
+// JSON, nil if it does not name itself.
+func ServerInfo(discover *Result) []byte {
+	meta := discover.Get(metaName)
+	info, ok := objectIn(&meta, MetaServerInfo)
+	if !ok {
+		return nil
+	}
+	return info
+}
+
+// SupportedVersions returns the revisions that a DiscoverResult lists.
+func SupportedVersions(discover *Result) []Revision {
+	raw, _ := discover.Lookup("supportedVersions")
+	return readRevisions(raw)
+}
+
+// WithSupportedVersions returns a DiscoverResult that lists revisions: what a
+// listener serves, whatever the server behind it does.
+func WithSupportedVersions(discover *Result, revisions []Revision) Result {
+	raw, err := json.Marshal(revisions)
+	if err != nil {
+		return *discover
+	}
+	return Result{jsonrpc.Edited(&discover.Value, jsonrpc.Edit{Name: "supportedVersions", Value: raw})}
+}
+
+// ServerCapabilities are the parts of a server's capabilities that edges act
+// on.
+type ServerCapabilities struct {
+	Logging   *struct{}      `json:"logging"`
+	Tools     listCapability `json:"tools"`
+	Prompts   listCapability `json:"prompts"`
+	Resources struct {
+		listCapability
+		Subscribe bool `json:"subscribe"`
+	} `json:"resources"`
+}
+
+type listCapability struct {
+	ListChanged bool `json:"listChanged"`
+}
+
+// ReadServerCapabilities returns the capabilities in an InitializeResult or
+// DiscoverResult. What is malformed counts as not declared.
+func ReadServerCapabilities(result *jsonrpc.Value) ServerCapabilities {
+	var c ServerCapabilities
+	raw, _ := result.Lookup("capabilities")
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return ServerCapabilities{}
+	}
+	return c
+}
+
+// ListFilter returns the filter of what a server with these capabilities
+// promises to tell about its lists.
+func (c *ServerCapabilities) ListFilter() Filter {
+	return Filter{
+		ToolsListChanged:     c.Tools.ListChanged,
+		PromptsListChanged:   c.Prompts.ListChanged,
+		ResourcesListChanged: c.Resources.ListChanged,
+	}
+}
+
+// NeedsUser reports whether a client with these capabilities can be asked
+// something, so that whom a question belongs to matters.
+func NeedsUser(clientCapabilities []byte) bool {
+	v := jsonrpc.Trusted(clientCapabilities)
+	for name := range v.Members() {
+		switch name {
+		case "elicitation", "sampling", "roots":
+			return true
+		}
+	}
+	return false
+}
+
+// WithoutUser returns client capabilities without those that need the client
+// to be asked.
+func WithoutUser(clientCapabilities []byte) []byte {
+	v := jsonrpc.Trusted(clientCapabilities)
+	edited := jsonrpc.Edited(&v,
+		jsonrpc.Edit{Name: "elicitation"}, jsonrpc.Edit{Name: "sampling"}, jsonrpc.Edit{Name: "roots"})
+	return edited.Raw()
+}

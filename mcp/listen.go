@@ -1,0 +1,89 @@
+package mcp
+
+import (
+	"slices"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// MaxResourceSubscriptions is how many resources one listen filter may name.
+const MaxResourceSubscriptions = 1000
+
+// A Filter says what a subscriptions/listen request wants to hear of
+// (2026-07-28, patterns/subscriptions, Notification Filter).
+type Filter struct {
+	ToolsListChanged      bool     `json:"toolsListChanged,omitzero"`
+	PromptsListChanged    bool     `json:"promptsListChanged,omitzero"`
+	ResourcesListChanged  bool     `json:"resourcesListChanged,omitzero"`
+	ResourceSubscriptions []string `json:"resourceSubscriptions,omitempty"`
+	// Session asks for what a legacy server sends outside calls. It never goes
+	// on a modern wire.
+	Session bool `json:"session,omitzero"`
+}
+
+// ReadFilter returns the filter in the params of a listen request. The error is
+// a *jsonrpc.Error of CodeInvalidParams.
+func ReadFilter(params *jsonrpc.Value) (Filter, error) {
+	var f Filter
+	raw, ok := params.Lookup("notifications")
+	if !ok {
+		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: notifications is missing")
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: notifications is no filter")
+	}
+	if n := len(f.ResourceSubscriptions); n > MaxResourceSubscriptions {
+		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"Invalid params: %d resourceSubscriptions are over the limit MaxResourceSubscriptions of %d", n, MaxResourceSubscriptions)
+	}
+	return f, nil
+}
+
+// Params returns the params of a listen request, or of its acknowledgement,
+// with this filter.
+func (f Filter) Params() jsonrpc.Value {
+	raw, err := json.Marshal(struct {
+		Notifications Filter `json:"notifications"`
+	}{f})
+	if err != nil { // a string that is not UTF-8 cannot come from JSON
+		return jsonrpc.Trusted([]byte(`{"notifications":{}}`))
+	}
+	return jsonrpc.Trusted(raw)
+}
+
+// WithoutSession returns params without the filter's legacy member.
+func WithoutSession(params *jsonrpc.Value) jsonrpc.Value {
+	filter := params.Get("notifications")
+	if _, ok := filter.Lookup(filterSession); !ok {
+		return *params
+	}
+	filter = jsonrpc.Edited(&filter, jsonrpc.Edit{Name: filterSession})
+	return jsonrpc.Edited(params, jsonrpc.Edit{Name: "notifications", Value: filter.Raw()})
+}
+
+// Wants reports whether the filter lets a notification through. An acknowledgement
+// passes always.
+func (f *Filter) Wants(n *Notification) bool {
+	switch n.Method {
+	case NotificationAcknowledged:
+		return true
+	case NotificationToolsListChanged:
+		return f.ToolsListChanged
+	case NotificationPromptsListChanged:
+		return f.PromptsListChanged
+	case NotificationResourcesListChanged:
+		return f.ResourcesListChanged
+	case NotificationResourceUpdated:
+		uri, _ := n.Params.LookupString("uri")
+		return slices.Contains(f.ResourceSubscriptions, uri)
+	}
+	return f.Session
+}
+
+// Acknowledge returns the notification that confirms the filter.
+func (f Filter) Acknowledge() *Notification {
+	f.Session = false
+	return &Notification{Method: NotificationAcknowledged, Params: f.Params()}
+}

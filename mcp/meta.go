@@ -1,0 +1,180 @@
+package mcp
+
+import (
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+)
+
+// ReadMetadata returns the metadata that meta, the _meta of a modern request,
+// holds. A *jsonrpc.Error of CodeInvalidParams says what is missing or
+// malformed (2026-07-28, basic, Per-request protocol fields).
+func ReadMetadata(meta *jsonrpc.Value) (Metadata, *jsonrpc.Error) {
+	var m Metadata
+	revision, ok := meta.LookupString(MetaProtocolVersion)
+	if !ok {
+		return m, missingMeta(MetaProtocolVersion, "a string")
+	}
+	m.Revision = Revision(revision)
+	if m.Capabilities, ok = objectIn(meta, MetaClientCapabilities); !ok {
+		return m, missingMeta(MetaClientCapabilities, "an object")
+	}
+	if raw, has := meta.Lookup(MetaClientInfo); has {
+		if raw[0] != '{' {
+			return m, missingMeta(MetaClientInfo, "an object")
+		}
+		m.Client = raw
+	}
+	if raw, has := meta.Lookup(MetaLogLevel); has {
+		level, _ := jsonrpc.Unquote(raw)
+		if m.LogLevel = Level(level); !m.LogLevel.Valid() {
+			return m, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: _meta[%q] is not a log level", MetaLogLevel)
+		}
+	}
+	m.ProgressToken = ReadProgressToken(meta)
+	return m, nil
+}
+
+func missingMeta(key, want string) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: _meta[%q] must be %s", key, want)
+}
+
+func objectIn(v *jsonrpc.Value, name string) ([]byte, bool) {
+	raw, ok := v.Lookup(name)
+	return raw, ok && raw[0] == '{'
+}
+
+// ReadProgressToken returns the progress token in meta, absent if there is none
+// or it is neither string nor integer.
+func ReadProgressToken(meta *jsonrpc.Value) jsonrpc.ID {
+	raw, ok := meta.Lookup(MetaProgressToken)
+	if !ok {
+		return jsonrpc.ID{}
+	}
+	token, ok := jsonrpc.RawID(raw)
+	if !ok {
+		return jsonrpc.ID{}
+	}
+	return token
+}
+
+// HasReserved reports whether meta holds a key that only modern requests have.
+func HasReserved(meta *jsonrpc.Value) bool {
+	_, ok := meta.Lookup(MetaProtocolVersion)
+	return ok
+}
+
+var (
+	emptyObject = []byte("{}")
+	metaName    = "_meta"
+)
+
+// ForModern returns the params of req as a modern server needs them: with the
+// reserved keys of _meta for revision, and progress under token, which may be
+// absent. Bytes that need no change are not changed.
+func ForModern(req *Request, revision Revision, token jsonrpc.ID) jsonrpc.Value {
+	m := &req.Meta
+	if m.Revision == revision && token.Key() == m.ProgressToken.Key() {
+		return req.Params
+	}
+	client, capabilities := m.Client, m.Capabilities
+	if capabilities == nil {
+		capabilities = emptyObject
+	}
+	edits := [5]jsonrpc.Edit{
+		{Name: MetaProtocolVersion, Value: jsonrpc.AppendString(nil, string(revision))},
+		{Name: MetaClientInfo, Value: client},
+		{Name: MetaClientCapabilities, Value: capabilities},
+		{Name: MetaLogLevel},
+		{Name: MetaProgressToken, Value: token.Raw()},
+	}
+	if m.LogLevel != "" {
+		edits[3].Value = jsonrpc.AppendString(nil, string(m.LogLevel))
+	}
+	if m.Revision.Era() == Modern { // only the token differs
+		return editMeta(&req.Params, edits[4:]...)
+	}
+	return editMeta(&req.Params, edits[:]...)
+}
+
+// ForLegacy returns the params of req as a legacy server needs them: without
+// the reserved keys of _meta, and with progress under token, which may be
+// absent. A _meta that this empties goes too.
+func ForLegacy(req *Request, token jsonrpc.ID) jsonrpc.Value {
+	meta := req.Params.Get(metaName)
+	if !meta.IsObject() && token.IsZero() {
+		return req.Params
+	}
+	if req.Meta.Revision.Era() == Legacy && token.Key() == req.Meta.ProgressToken.Key() {
+		return req.Params
+	}
+	return editMeta(&req.Params,
+		jsonrpc.Edit{Name: MetaProtocolVersion},
+		jsonrpc.Edit{Name: MetaClientInfo},
+		jsonrpc.Edit{Name: MetaClientCapabilities},
+		jsonrpc.Edit{Name: MetaLogLevel},
+		jsonrpc.Edit{Name: MetaProgressToken, Value: token.Raw()},
+	)
+}
+
+// editMeta returns params with edits made to their _meta, which goes if that
+// leaves nothing of it.
+func editMeta(params *jsonrpc.Value, edits ...jsonrpc.Edit) jsonrpc.Value {
+	meta := params.Get(metaName)
+	wasEmpty := string(meta.Raw()) == "{}"
+	raw := jsonrpc.AppendEdited(make([]byte, 0, len(meta.Raw())+256), &meta, edits...)
+	if string(raw) == "{}" && !wasEmpty {
+		if meta.IsZero() {
+			return *params
+		}
+		raw = nil
+	}
+	return jsonrpc.Edited(params, jsonrpc.Edit{Name: metaName, Value: raw})
+}
+
+// WithSubscription returns params, or a result, with the subscription id set in
+// its _meta; an absent id removes it.
+func WithSubscription(v *jsonrpc.Value, id jsonrpc.ID) jsonrpc.Value {
+	return editMeta(v, jsonrpc.Edit{Name: MetaSubscriptionID, Value: id.Raw()})
+}
+
+// SubscriptionID returns the subscription id in the _meta of params, absent if
+// there is none.
+func SubscriptionID(params *jsonrpc.Value) jsonrpc.ID {
+	meta := params.Get(metaName)
+	raw, ok := meta.Lookup(MetaSubscriptionID)
+	if !ok {
+		return jsonrpc.ID{}
+	}
+	id, ok := jsonrpc.RawID(raw)
+	if !ok {
+		return jsonrpc.ID{}
+	}
+	return id
+}
+
+// WithProgressToken returns the params of a progress notification with another
+// token.
+func WithProgressToken(params *jsonrpc.Value, token jsonrpc.ID) jsonrpc.Value {
+	return jsonrpc.Edited(params, jsonrpc.Edit{Name: MetaProgressToken, Value: token.Raw()})
+}
+
+// ProgressToken returns the token of a progress notification's params.
+func ProgressToken(params *jsonrpc.Value) jsonrpc.ID { return ReadProgressToken(params) }
+
+// ForModernClient returns a result of the method as a modern client must get
+// it: with resultType, and with caching hints if the method has them.
+func ForModernClient(method string, r Result) Result {
+	r.Value = r.Indexed()
+	edits := make([]jsonrpc.Edit, 0, 3)
+	if _, ok := r.Lookup("resultType"); !ok {
+		edits = append(edits, jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
+	}
+	if IsCacheable(method) && r.Type() == Complete {
+		if _, ok := r.Lookup("ttlMs"); !ok {
+			edits = append(edits, jsonrpc.Edit{Name: "ttlMs", Value: []byte("0")})
+		}
+		if _, ok := r.Lookup("cacheScope"); !ok {
+			edits = append(edits, jsonrpc.Edit{Name: "cacheScope", Value: []byte(`"private"`)})
+		}
+	}
+	return Result{jsonrpc.Edited(&r.Value, edits...)}
+}

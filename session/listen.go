@@ -1,0 +1,229 @@
+package session
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A listen is one subscriptions/listen call that the session keeps open at its
+// handler: its own one for lists and for what comes outside calls, or that of
+// one resource.
+type listen struct {
+	filter mcp.Filter
+	cancel context.CancelFunc
+
+	once  sync.Once
+	acked chan struct{}
+	ack   mcp.Filter // set before acked is closed
+}
+
+// Waits between attempts to listen again after a listen call has ended.
+const (
+	minRelisten = 500 * time.Millisecond
+	maxRelisten = 30 * time.Second
+)
+
+// openOwnListen opens the session's own listen call, once the client is
+// initialized and there is somewhere to deliver.
+func (s *Server) openOwnListen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.outlet == nil || s.meta.Revision == "" || s.listens[""] != nil {
+		return
+	}
+	filter := s.capabilities.ListFilter()
+	filter.Session = true
+	s.startListen("", filter)
+}
+
+// reopenOwnListen has the session's own listen call take up a new log level.
+// The old one ends when the new one has been acknowledged.
+func (s *Server) reopenOwnListen() {
+	s.mu.Lock()
+	old := s.listens[""]
+	if old == nil {
+		s.mu.Unlock()
+		return
+	}
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	l := s.startListen("", old.filter)
+	s.running.Go(func() {
+		select {
+		case <-l.acked:
+		case <-s.ctx.Done():
+		}
+		old.cancel()
+	})
+}
+
+// startListen starts a listen call under a key. s.mu is held.
+func (s *Server) startListen(key string, filter mcp.Filter) *listen {
+	ctx, cancel := context.WithCancel(s.ctx)
+	l := &listen{filter: filter, cancel: cancel, acked: make(chan struct{})}
+	if s.closed {
+		cancel()
+		close(l.acked)
+		return l
+	}
+	s.listens[key] = l
+	meta := s.meta
+	s.running.Go(func() {
+		defer cancel()
+		s.keepListening(ctx, l, meta)
+	})
+	return l
+}
+
+// keepListening listens, and again with a growing wait when the call ends before
+// the session does.
+func (s *Server) keepListening(ctx context.Context, l *listen, meta mcp.Metadata) {
+	wait := minRelisten
+	for ctx.Err() == nil {
+		started := time.Now()
+		req := &mcp.Request{Method: mcp.MethodListen, Params: l.filter.Params(), Meta: meta}
+		_, err := s.handler.Handle(ctx, req, &listenCaller{session: s, listen: l})
+		if l.refused(err) || ctx.Err() != nil {
+			return
+		}
+		s.opts.Logger.Debug("listening again", "method", mcp.MethodListen, "err", err)
+		if time.Since(started) > maxRelisten {
+			wait = minRelisten
+		}
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-ctx.Done():
+		}
+		wait = min(2*wait, maxRelisten)
+	}
+}
+
+// refused reports whether the handler does not serve such a listen call at all:
+// it answered with an error of its own before it acknowledged.
+func (l *listen) refused(err error) bool {
+	refused := false
+	l.once.Do(func() {
+		refused = jsonrpc.FromPeer(err) || isWireError(err)
+		close(l.acked)
+	})
+	return refused
+}
+
+func isWireError(err error) bool {
+	_, ok := err.(*jsonrpc.Error)
+	return ok
+}
+
+// acknowledge takes up what the handler confirmed.
+func (l *listen) acknowledge(n *mcp.Notification) {
+	l.once.Do(func() {
+		if filter, err := mcp.ReadFilter(&n.Params); err == nil {
+			l.ack = filter
+		}
+		close(l.acked)
+	})
+}
+
+// A listenCaller delivers to the client what comes outside its requests.
+type listenCaller struct {
+	session *Server
+	listen  *listen
+}
+
+// Notify implements [mcp.Caller].
+func (c *listenCaller) Notify(ctx context.Context, n *mcp.Notification) error {
+	if n.Method == mcp.NotificationAcknowledged {
+		c.listen.acknowledge(n)
+		return nil
+	}
+	out := c.session.currentOutlet()
+	if out == nil {
+		return nil
+	}
+	return sendNotification(ctx, out, n)
+}
+
+// Ask implements [mcp.Caller].
+func (c *listenCaller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	out := c.session.currentOutlet()
+	if out == nil {
+		return mcp.Result{}, mcp.ErrCannotAsk
+	}
+	return (&caller{session: c.session, out: out}).Ask(ctx, req)
+}
+
+func (s *Server) currentOutlet() Outlet {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.outlet
+}
+
+// maxSubscriptions is how many resources one session may be subscribed to.
+const maxSubscriptions = mcp.MaxResourceSubscriptions
+
+// subscribe opens a listen call for one resource and answers when it has been
+// acknowledged.
+func (s *Server) subscribe(ctx context.Context, m *jsonrpc.Message) (mcp.Result, error) {
+	uri, ok := m.Body.LookupString("uri")
+	if !ok || uri == "" {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a string")
+	}
+	s.mu.Lock()
+	if !s.capabilities.Resources.Subscribe {
+		s.mu.Unlock()
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+	}
+	if len(s.listens) > maxSubscriptions {
+		s.mu.Unlock()
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"Invalid params: the session is at the limit MaxResourceSubscriptions of %d", maxSubscriptions)
+	}
+	l := s.listens[uri]
+	if l == nil {
+		l = s.startListen(uri, mcp.Filter{ResourceSubscriptions: []string{uri}})
+	}
+	s.mu.Unlock()
+	select {
+	case <-l.acked:
+	case <-ctx.Done():
+		return mcp.Result{}, context.Cause(ctx)
+	case <-s.ctx.Done():
+		return mcp.Result{}, mcp.ErrClosed
+	}
+	if len(l.ack.ResourceSubscriptions) == 0 {
+		s.drop(uri, l)
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: the server does not take subscriptions to this resource")
+	}
+	return mcp.Result{}, nil
+}
+
+func (s *Server) unsubscribe(m *jsonrpc.Message) (mcp.Result, error) {
+	uri, ok := m.Body.LookupString("uri")
+	if !ok || uri == "" {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a string")
+	}
+	s.mu.Lock()
+	l := s.listens[uri]
+	s.mu.Unlock()
+	if l != nil {
+		s.drop(uri, l)
+	}
+	return mcp.Result{}, nil
+}
+
+// drop ends a listen call, unless another one has taken its place.
+func (s *Server) drop(key string, l *listen) {
+	s.mu.Lock()
+	if s.listens[key] == l {
+		delete(s.listens, key)
+	}
+	s.mu.Unlock()
+	l.cancel()
+}

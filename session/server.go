@@ -1,0 +1,384 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// An Outlet takes messages to a legacy client: the shared channel of a byte
+// stream, the event stream of one POST, or the GET stream of a session. A frame
+// is one message without line breaks; the outlet does not keep it.
+type Outlet interface {
+	Send(ctx context.Context, frame []byte) error
+}
+
+// ServerOptions configure a [Server]. The zero value is usable.
+type ServerOptions struct {
+	// Fallback names a server that does not name itself.
+	Fallback  mcp.Implementation
+	Principal mcp.Principal
+	// ID tells this session from all others ([mcp.Metadata.Session]).
+	ID     string
+	Logger *slog.Logger // nil for silence
+}
+
+// A Server is a session with a legacy client: it turns the client's messages
+// into calls of a Handler. It is safe for concurrent use. [Server.Close] ends
+// it.
+type Server struct {
+	// Set at construction.
+	handler mcp.Handler
+	opts    ServerOptions
+	ctx     context.Context // of the session: ends what belongs to no request
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	asks    inflight.Calls // our questions to the client
+
+	mu           sync.Mutex // guards what follows
+	closed       bool
+	meta         mcp.Metadata
+	capabilities mcp.ServerCapabilities
+	serving      map[string]context.CancelCauseFunc // requests by id
+	listens      map[string]*listen                 // by URI; "" is the session's own
+	outlet       Outlet                             // for what belongs to no request
+}
+
+// NewServer returns a session that waits for initialize. It must be closed.
+func NewServer(handler mcp.Handler, opts ServerOptions) *Server {
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &Server{
+		handler: handler, opts: opts, ctx: ctx, cancel: cancel,
+		serving: make(map[string]context.CancelCauseFunc),
+		listens: make(map[string]*listen),
+	}
+}
+
+// Close ends the session: its requests are cancelled, its subscriptions end, its
+// questions fail. It waits for those that belong to no request.
+func (s *Server) Close() {
+	s.cancel()
+	s.asks.Fail(mcp.ErrClosed, true)
+	s.mu.Lock()
+	s.closed = true
+	for _, cancel := range s.serving {
+		cancel(mcp.ErrClosed)
+	}
+	s.mu.Unlock()
+	s.running.Wait()
+}
+
+// Revision returns the negotiated revision, empty before initialize.
+func (s *Server) Revision() mcp.Revision {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.meta.Revision
+}
+
+// Initialize answers an initialize request: with our newest legacy revision not
+// above the client's, and what the handler says of itself.
+func (s *Server) Initialize(ctx context.Context, m *jsonrpc.Message) (mcp.Result, error) {
+	text, ok := m.Body.LookupString("protocolVersion")
+	if !ok {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: protocolVersion must be a string")
+	}
+	meta := mcp.Metadata{
+		Revision:  mcp.NegotiateLegacy(mcp.Revision(text)),
+		Principal: s.opts.Principal,
+		Session:   s.opts.ID,
+	}
+	meta.Client, _ = m.Body.Lookup("clientInfo")
+	meta.Capabilities, _ = m.Body.Lookup("capabilities")
+	s.mu.Lock()
+	again := s.meta.Revision != ""
+	s.mu.Unlock()
+	if again {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: the session is initialized already")
+	}
+	discover, err := s.handler.Handle(ctx, &mcp.Request{Method: mcp.MethodDiscover, Meta: meta}, mcp.NoCaller{})
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	s.mu.Lock()
+	s.meta = meta
+	s.capabilities = mcp.ReadServerCapabilities(&discover.Value)
+	s.mu.Unlock()
+	return mcp.InitializeFromDiscover(&discover, meta.Revision, s.opts.Fallback), nil
+}
+
+// SetOutlet says where messages go that belong to no request, and opens the
+// session's own listen call if there is none yet.
+func (s *Server) SetOutlet(out Outlet) {
+	s.mu.Lock()
+	s.outlet = out
+	s.mu.Unlock()
+	if out != nil {
+		s.openOwnListen()
+	}
+}
+
+// ErrCancelled is the cause with which a request ends that the client has
+// cancelled; it gets no answer where that is possible.
+var ErrCancelled = errors.New("cancelled by the client")
+
+// Handle answers one request of the client. Messages about it go to out. When
+// the client cancels it, errors.Is(err, ErrCancelled).
+func (s *Server) Handle(ctx context.Context, m *jsonrpc.Message, out Outlet) (mcp.Result, error) {
+	method := mcp.MethodName(m.Method)
+	switch method {
+	case mcp.MethodInitialize:
+		return s.Initialize(ctx, m)
+	case mcp.MethodPing:
+		return mcp.Result{}, nil
+	}
+	s.mu.Lock()
+	meta := s.meta
+	s.mu.Unlock()
+	if meta.Revision == "" {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: initialize has not been called")
+	}
+	if !m.Body.IsZero() && !m.Body.IsObject() {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: an object was expected")
+	}
+	switch method {
+	case mcp.MethodSetLevel:
+		return s.setLevel(m)
+	case mcp.MethodSubscribe:
+		return s.subscribe(ctx, m)
+	case mcp.MethodUnsubscribe:
+		return s.unsubscribe(m)
+	case mcp.MethodListen, mcp.MethodDiscover:
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+	}
+	if mcp.IsNotificationName(method) {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: a notification has no id")
+	}
+	meta.ProgressToken = mcp.ReadProgressToken(&m.Meta)
+	return s.call(ctx, m.ID, &mcp.Request{Method: method, Params: m.Body, Meta: meta}, out)
+}
+
+// call hands a request to the handler, under the client's id so that it can be
+// cancelled.
+func (s *Server) call(ctx context.Context, id jsonrpc.ID, req *mcp.Request, out Outlet) (mcp.Result, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	key := id.Key()
+	if !s.begin(key, cancel) {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", id.Raw())
+	}
+	defer s.end(key)
+	result, err := s.handler.Handle(ctx, req, &caller{session: s, out: out})
+	if context.Cause(ctx) == ErrCancelled {
+		return mcp.Result{}, ErrCancelled
+	}
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	return forLegacyClient(req.Method, result)
+}
+
+func (s *Server) begin(key string, cancel context.CancelCauseFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.serving[key]; taken {
+		return false
+	}
+	s.serving[key] = cancel
+	return true
+}
+
+func (s *Server) end(key string) {
+	s.mu.Lock()
+	delete(s.serving, key)
+	s.mu.Unlock()
+}
+
+// Busy reports whether requests of the client are being served.
+func (s *Server) Busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.serving) > 0
+}
+
+// Notified takes a notification of the client. It may wait for the handler.
+func (s *Server) Notified(ctx context.Context, m *jsonrpc.Message) {
+	method := mcp.MethodName(m.Method)
+	switch method {
+	case mcp.NotificationInitialized:
+		s.openOwnListen()
+		return
+	case mcp.NotificationCancelled:
+		s.cancelled(m)
+		return
+	}
+	s.mu.Lock()
+	meta := s.meta
+	s.mu.Unlock()
+	if meta.Revision == "" || !mcp.IsNotificationName(method) {
+		return
+	}
+	req := &mcp.Request{Method: method, Params: m.Body, Notification: true, Meta: meta}
+	if _, err := s.handler.Handle(ctx, req, mcp.NoCaller{}); err != nil {
+		s.opts.Logger.Debug("a notification was not taken", "method", method, "err", err)
+	}
+}
+
+func (s *Server) cancelled(m *jsonrpc.Message) {
+	raw, _ := m.Body.Lookup("requestId")
+	id, ok := jsonrpc.RawID(raw)
+	if !ok {
+		return
+	}
+	s.mu.Lock()
+	cancel := s.serving[id.Key()]
+	s.mu.Unlock()
+	if cancel != nil {
+		cancel(ErrCancelled)
+	}
+}
+
+// Answered takes the client's response to a question of ours and reports
+// whether it answers one.
+func (s *Server) Answered(m *jsonrpc.Message) bool {
+	if m.ID.IsZero() {
+		return false
+	}
+	call, loosely := s.asks.Respond(m)
+	if loosely && call != nil {
+		s.opts.Logger.Warn("the client answered under an id of another type", "id", m.ID.String())
+	}
+	return call != nil
+}
+
+func (s *Server) setLevel(m *jsonrpc.Message) (mcp.Result, error) {
+	text, _ := m.Body.LookupString("level")
+	level := mcp.Level(text)
+	if !level.Valid() {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: level must be one of debug to emergency")
+	}
+	s.mu.Lock()
+	if s.capabilities.Logging == nil {
+		s.mu.Unlock()
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+	}
+	s.meta.LogLevel = level
+	s.mu.Unlock()
+	s.reopenOwnListen()
+	return mcp.Result{}, nil
+}
+
+// A caller is the way back to the client for one request.
+type caller struct {
+	session *Server
+	out     Outlet
+}
+
+// Notify implements [mcp.Caller].
+func (c *caller) Notify(ctx context.Context, n *mcp.Notification) error {
+	if n.Method == mcp.NotificationAcknowledged {
+		return nil
+	}
+	return sendNotification(ctx, c.out, n)
+}
+
+func sendNotification(ctx context.Context, out Outlet, n *mcp.Notification) error {
+	params := n.Params
+	if !mcp.SubscriptionID(&params).IsZero() {
+		params = mcp.WithSubscription(&params, jsonrpc.ID{})
+	}
+	frame := jsonrpc.AppendNotification(make([]byte, 0, len(params.Raw())+128), n.Method, &params)
+	return out.Send(ctx, frame)
+}
+
+// Ask implements [mcp.Caller]: it sends the client a request of ours.
+func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+	s := c.session
+	call, err := s.asks.Start(req)
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	defer call.End()
+	id := jsonrpc.IntID(call.ID)
+	frame := jsonrpc.AppendRequest(make([]byte, 0, len(req.Params.Raw())+128), id, req.Method, &req.Params)
+	if err := c.out.Send(ctx, frame); err != nil {
+		return mcp.Result{}, err
+	}
+	m, err := call.Wait(ctx, mcp.NoCaller{}, 0)
+	if err != nil {
+		c.withdraw(id)
+		return mcp.Result{}, err
+	}
+	if m.Failed {
+		return mcp.Result{}, jsonrpc.ReadError(&m.Body)
+	}
+	return mcp.Result{Value: m.Body}, nil
+}
+
+// withdrawTimeout bounds telling a client that a question needs no answer.
+const withdrawTimeout = time.Second
+
+func (c *caller) withdraw(id jsonrpc.ID) {
+	ctx, cancel := context.WithTimeout(c.session.ctx, withdrawTimeout)
+	defer cancel()
+	params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "requestId", Value: id.Raw()})
+	// A client that has gone needs no telling.
+	_ = c.out.Send(ctx, jsonrpc.AppendNotification(nil, mcp.NotificationCancelled, &params))
+}
+
+// forLegacyClient returns a result as a legacy client must get it.
+func forLegacyClient(method string, r mcp.Result) (mcp.Result, error) {
+	if r.IsZero() || !mcp.MayNeedInput(method) && method != mcp.MethodListTools {
+		return r, nil
+	}
+	r.Value = r.Indexed()
+	if r.Type() == mcp.InputRequired {
+		return mcp.Result{}, &mcp.CallError{
+			Method: method, Kind: mcp.Unsupported, Outcome: mcp.Answered,
+			Public: "the server needs input in a way that this client's revision does not have",
+		}
+	}
+	switch method {
+	case mcp.MethodCallTool:
+		if structured := r.Get("structuredContent"); !structured.IsZero() && !structured.IsObject() {
+			r.Value = jsonrpc.Edited(&r.Value, jsonrpc.Edit{Name: "structuredContent"})
+		}
+	case mcp.MethodListTools:
+		r.Value = withoutForeignSchemas(r.Value)
+	}
+	return r, nil
+}
+
+// withoutForeignSchemas leaves out each tool's outputSchema that is not of type
+// object, which legacy clients refuse.
+func withoutForeignSchemas(list jsonrpc.Value) jsonrpc.Value {
+	raw, _ := list.Lookup("tools")
+	changed := false
+	array := []byte{'['}
+	for i, item := range jsonrpc.Elements(raw) {
+		if i > 0 {
+			array = append(array, ',')
+		}
+		tool := jsonrpc.Trusted(item)
+		tool = tool.Indexed()
+		schema := tool.Get("outputSchema")
+		if kind, _ := schema.LookupString("type"); !schema.IsZero() && kind != "object" {
+			changed = true
+			array = jsonrpc.AppendEdited(array, &tool, jsonrpc.Edit{Name: "outputSchema"})
+			continue
+		}
+		array = append(array, item...)
+	}
+	if !changed {
+		return list
+	}
+	return jsonrpc.Edited(&list, jsonrpc.Edit{Name: "tools", Value: append(array, ']')})
+}

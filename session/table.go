@@ -1,0 +1,143 @@
+package session
+
+import (
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// Defaults of [TableOptions].
+const (
+	DefaultMaxSessions = 10_000
+	DefaultIdle        = 30 * time.Minute
+)
+
+// TableOptions configure a [Table]. The zero value is usable.
+type TableOptions struct {
+	Max  int           // sessions at a time; default DefaultMaxSessions
+	Idle time.Duration // a session without requests or streams ends after it; default DefaultIdle
+}
+
+// ErrTooMany says that a table holds as many sessions as it may.
+var ErrTooMany = errors.New("too many sessions: the limit MaxSessions is reached")
+
+// A Table holds the sessions of an HTTP listener by their ids, which are not to
+// be guessed, each bound to its principal. It is safe for concurrent use.
+type Table struct {
+	opts TableOptions
+
+	mu       sync.Mutex
+	sessions map[string]*Held // guarded by mu
+	closed   bool             // guarded by mu
+}
+
+// A Held is a session in a table.
+type Held struct {
+	*Server
+	ID        string
+	principal mcp.Principal
+	table     *Table
+
+	users int         // requests and streams, guarded by table.mu
+	timer *time.Timer // runs while there are no users, guarded by table.mu
+}
+
+// NewTable returns an empty table.
+func NewTable(opts TableOptions) *Table {
+	if opts.Max <= 0 {
+		opts.Max = DefaultMaxSessions
+	}
+	if opts.Idle <= 0 {
+		opts.Idle = DefaultIdle
+	}
+	return &Table{opts: opts, sessions: make(map[string]*Held)}
+}
+
+// New adds a session and uses it, until [Held.Release]. Its id has 130 random
+// bits in 26 visible ASCII characters.
+func (t *Table) New(handler mcp.Handler, opts ServerOptions) (*Held, error) {
+	id := rand.Text()
+	opts.ID = "session:" + id
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || len(t.sessions) >= t.opts.Max {
+		return nil, ErrTooMany
+	}
+	h := &Held{Server: NewServer(handler, opts), ID: id, principal: opts.Principal, table: t, users: 1}
+	t.sessions[id] = h
+	return h, nil
+}
+
+// Use returns the session with an id, if it is the principal's, and keeps it
+// from expiring until [Held.Release]. Another principal's session is as unknown
+// as none.
+func (t *Table) Use(id string, principal mcp.Principal) (*Held, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := t.sessions[id]
+	if h == nil || h.principal != principal {
+		return nil, false
+	}
+	h.users++
+	if h.timer != nil {
+		h.timer.Stop()
+		h.timer = nil
+	}
+	return h, true
+}
+
+// Release ends one use.
+func (h *Held) Release() {
+	h.table.mu.Lock()
+	defer h.table.mu.Unlock()
+	if h.users--; h.users > 0 || h.table.sessions[h.ID] != h {
+		return
+	}
+	h.timer = time.AfterFunc(h.table.opts.Idle, h.expire)
+}
+
+func (h *Held) expire() {
+	h.table.mu.Lock()
+	idle := h.users == 0 && h.table.sessions[h.ID] == h
+	h.table.mu.Unlock()
+	if idle {
+		h.End()
+	}
+}
+
+// End takes the session out of its table and closes it.
+func (h *Held) End() {
+	h.table.mu.Lock()
+	if h.table.sessions[h.ID] == h {
+		delete(h.table.sessions, h.ID)
+	}
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+	h.table.mu.Unlock()
+	h.Close()
+}
+
+// Len returns how many sessions there are.
+func (t *Table) Len() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.sessions)
+}
+
+// Close ends all sessions and lets no more in.
+func (t *Table) Close() {
+	t.mu.Lock()
+	t.closed = true
+	sessions := make([]*Held, 0, len(t.sessions))
+	for _, h := range t.sessions {
+		sessions = append(sessions, h)
+	}
+	t.mu.Unlock()
+	for _, h := range sessions {
+		h.End()
+	}
+}

@@ -1,0 +1,184 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"sync"
+	"time"
+)
+
+var errLinkClosed = errors.New("link closed")
+
+// A gate lets many goroutines write whole frames to one writer.
+//
+// Whoever finds the gate idle writes its frame itself, in one attempt that does
+// not wait; what arrives meanwhile is queued and goes out in one piece. If the
+// peer does not read, what is left is handed to a flusher of the gate's own, so
+// that no caller is held by another one's bytes.
+type gate struct {
+	// Set at construction.
+	w     io.Writer
+	try   func(p []byte) (int, error) // writes what fits without waiting; nil if w cannot
+	limit int
+
+	mu    sync.Mutex
+	queue []byte        // frames that wait, guarded by mu
+	out   []byte        // the queue taken last, being written while busy
+	busy  bool          // somebody writes, guarded by mu
+	err   error         // why nothing can be written any more, guarded by mu
+	room  chan struct{} // closed when the queue has been taken; nil if nobody waits
+	done  sync.WaitGroup
+}
+
+func newGate(w io.Writer, limit int) *gate {
+	if limit <= 0 {
+		limit = DefaultMaxQueue
+	}
+	return &gate{w: w, try: nonBlocking(w), limit: limit}
+}
+
+// write sends or queues one frame with its end.
+func (g *gate) write(ctx context.Context, frame []byte, more bool) error {
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	g.mu.Lock()
+	for g.err == nil && g.busy && len(g.queue) > 0 && len(g.queue)+len(frame) > g.limit {
+		if err := g.waitForRoom(ctx); err != nil {
+			return err
+		}
+	}
+	if g.err != nil {
+		err := g.err
+		g.mu.Unlock()
+		return err
+	}
+	if g.busy {
+		g.queue = append(g.queue, frame...)
+		g.mu.Unlock()
+		return nil
+	}
+	g.busy = true
+	if more {
+		// Others that run now find the gate busy and add to the queue.
+		g.queue = append(g.queue, frame...)
+		g.mu.Unlock()
+		runtime.Gosched()
+		frame = nil
+	} else {
+		g.mu.Unlock()
+	}
+	g.drain(frame)
+	return nil
+}
+
+// waitForRoom waits until the queue has been taken. g.mu is held before, and
+// after unless there is an error.
+func (g *gate) waitForRoom(ctx context.Context) error {
+	if g.room == nil {
+		g.room = make(chan struct{})
+	}
+	room := g.room
+	g.mu.Unlock()
+	select {
+	case <-room:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	g.mu.Lock()
+	return nil
+}
+
+// drain writes frame and then what is queued, until nothing is left or the
+// writer would have to wait.
+func (g *gate) drain(frame []byte) {
+	for {
+		if frame != nil {
+			n, err := g.attempt(frame)
+			if err != nil {
+				g.shut(err)
+				return
+			}
+			if n < len(frame) {
+				g.handOver(frame[n:])
+				return
+			}
+		}
+		if frame = g.take(); frame == nil {
+			return
+		}
+	}
+}
+
+func (g *gate) attempt(p []byte) (int, error) {
+	if g.try == nil {
+		return 0, nil
+	}
+	return g.try(p)
+}
+
+// take returns the queue, or nil and an idle gate if it is empty. The piece
+// taken before has been written.
+func (g *gate) take() []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.queue) == 0 || g.err != nil {
+		g.busy = false
+		if cap(g.out) > maxPooledFrame {
+			g.out = nil
+		}
+		return nil
+	}
+	g.queue, g.out = g.out[:0], g.queue
+	if g.room != nil {
+		close(g.room)
+		g.room = nil
+	}
+	return g.out
+}
+
+// handOver lets a goroutine of the gate write rest and what follows, waiting
+// for the peer as long as it takes.
+func (g *gate) handOver(rest []byte) {
+	rest = append(make([]byte, 0, len(rest)), rest...)
+	g.done.Go(func() {
+		for frame := rest; frame != nil; frame = g.take() {
+			if _, err := g.w.Write(frame); err != nil {
+				g.shut(err)
+				return
+			}
+		}
+	})
+}
+
+// shut lets nothing in any more.
+func (g *gate) shut(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err == nil {
+		g.err = err
+	}
+	g.queue = nil
+	if g.room != nil {
+		close(g.room)
+		g.room = nil
+	}
+}
+
+// closeWait bounds waiting for a flusher whose writer cannot be unblocked.
+const closeWait = 2 * time.Second
+
+// wait waits for the flusher after the writer was closed.
+func (g *gate) wait() {
+	ended := make(chan struct{})
+	go func() {
+		g.done.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(closeWait):
+	}
+}

@@ -1,0 +1,133 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+)
+
+// A Link carries whole messages both ways between two peers.
+//
+// Read is called by one goroutine at a time; Write and Close may be called
+// concurrently.
+type Link interface {
+	// Read returns the next message, which then belongs to the caller. After a
+	// *jsonrpc.LineTooLongError reading can go on; any other error is final.
+	Read() ([]byte, error)
+	// Write sends one message, which holds no line breaks; it does not keep
+	// frame, but may write behind its end. More says that other messages are
+	// likely to follow at once, so that sending may wait a moment for them.
+	// Write returns when the message is sent or queued; it waits, no longer
+	// than ctx, only while the queue is full. An error means that no byte of
+	// the message was sent.
+	Write(ctx context.Context, frame []byte, more bool) error
+	// Close ends both directions and unblocks Read and Write. It may be called
+	// more than once.
+	Close() error
+}
+
+// LineOptions are the limits of a line-framed link. Zero fields stand for the
+// defaults.
+type LineOptions struct {
+	MaxLine  int // bytes of a line received; default jsonrpc.DefaultMaxLineDialing
+	MaxQueue int // bytes that wait to be sent before Write waits; default DefaultMaxQueue
+	// Explain returns what ended the link, given the error of the last read. It
+	// is called once, by Read; nil keeps the error.
+	Explain func(error) error
+	Tap     Tap // sees every message; nil for none
+}
+
+// A Tap is shown each message that passes an edge, before it is taken or sent.
+// It must not keep or change the message, and must not wait. It is called
+// concurrently.
+type Tap func(outgoing bool, message []byte)
+
+// DefaultMaxQueue is how many bytes wait to be sent before a writer has to wait.
+const DefaultMaxQueue = 4 << 20
+
+// A lineLink frames messages by newlines.
+type lineLink struct {
+	lines  *jsonrpc.LineReader
+	gate   *gate
+	opts   LineOptions
+	close  func() error
+	once   sync.Once
+	closed error
+}
+
+// NewLineLink returns a link of newline-framed messages over r and w. Close
+// calls closer, which must unblock reading from r and writing to w.
+//
+// If w is a file or socket in non-blocking mode, a writer of a message never
+// waits for a peer that does not read.
+func NewLineLink(r io.Reader, w io.Writer, closer func() error, opts LineOptions) Link {
+	return &lineLink{
+		lines: jsonrpc.NewLineReader(r, opts.MaxLine),
+		gate:  newGate(w, opts.MaxQueue),
+		opts:  opts,
+		close: closer,
+	}
+}
+
+func (l *lineLink) Read() ([]byte, error) {
+	line, err := l.lines.ReadLine()
+	if err == nil {
+		if l.opts.Tap != nil {
+			l.opts.Tap(false, line)
+		}
+		return line, nil
+	}
+	if _, goesOn := errors.AsType[*jsonrpc.LineTooLongError](err); !goesOn && l.opts.Explain != nil {
+		err = l.opts.Explain(err)
+	}
+	return line, err
+}
+
+func (l *lineLink) Write(ctx context.Context, frame []byte, more bool) error {
+	if l.opts.Tap != nil {
+		l.opts.Tap(true, frame)
+	}
+	return l.gate.write(ctx, append(frame, '\n'), more)
+}
+
+func (l *lineLink) Close() error {
+	l.once.Do(func() {
+		l.gate.shut(errLinkClosed)
+		l.closed = l.close()
+		l.gate.wait()
+	})
+	return l.closed
+}
+
+// A framingHint tells what a peer that is not understood may be doing.
+type framingHint interface {
+	SawLengthFraming() bool
+	Unterminated() bool
+	Buffered() bool
+}
+
+func (l *lineLink) SawLengthFraming() bool { return l.lines.SawLengthFraming() }
+func (l *lineLink) Unterminated() bool     { return l.lines.Unterminated() }
+func (l *lineLink) Buffered() bool         { return l.lines.Buffered() }
+
+// frames holds buffers that messages are put together in.
+var frames = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
+
+// maxPooledFrame bounds the buffers that are kept.
+const maxPooledFrame = 1 << 20
+
+// WithFrame calls send with a message that build appends to an empty buffer,
+// which is used again afterwards.
+func WithFrame(build func(dst []byte) []byte, send func(frame []byte) error) error {
+	buf := frames.Get().(*[]byte)
+	frame := build((*buf)[:0])
+	err := send(frame)
+	if cap(frame) <= maxPooledFrame {
+		*buf = frame[:0]
+		frames.Put(buf)
+	}
+	return err
+}

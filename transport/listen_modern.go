@@ -1,0 +1,105 @@
+package transport
+
+import (
+	"context"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+)
+
+// Served returns the revisions that a listener lists: the modern ones and, if
+// it serves legacy clients as well, those.
+func Served(era mcp.Era) []mcp.Revision {
+	switch era {
+	case mcp.Legacy:
+		return mcp.LegacyRevisions()
+	case mcp.Modern:
+		return mcp.ModernRevisions()
+	}
+	return append(mcp.ModernRevisions(), mcp.LegacyRevisions()...)
+}
+
+// ModernRequest returns the request that a modern client's message is, or the
+// error that it must be answered with: metadata missing, a revision that is not
+// served, a method that modern MCP does not have, params that are no object.
+func ModernRequest(m *jsonrpc.Message, served mcp.Era) (*mcp.Request, *jsonrpc.Error) {
+	if !m.Body.IsObject() {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: an object was expected")
+	}
+	meta, err := mcp.ReadMetadata(&m.Meta)
+	if meta.Revision != "" && meta.Revision.Era() != mcp.Modern {
+		return nil, mcp.UnsupportedRevision(meta.Revision, Served(served))
+	}
+	if err != nil {
+		return nil, err
+	}
+	method := mcp.MethodName(m.Method)
+	if mcp.IsLegacyOnly(method) || mcp.IsNotificationName(method) {
+		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+	}
+	return &mcp.Request{Method: method, Params: m.Body, Meta: meta}, nil
+}
+
+// A ModernCaller is the way back to a modern client for one request. It writes
+// the client's subscription id into what a listen call delivers, and lets
+// nothing through that the request did not ask for.
+type ModernCaller struct {
+	Out     session.Outlet
+	Request *mcp.Request
+	ID      jsonrpc.ID
+}
+
+// Notify implements [mcp.Caller].
+func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
+	params := n.Params
+	switch {
+	case mcp.IsLegacyOnly(n.Method):
+		return nil
+	case c.Request.Method == mcp.MethodListen:
+		if n.Method == mcp.NotificationMessage || n.Method == mcp.NotificationProgress {
+			return nil
+		}
+		params = mcp.WithSubscription(&params, c.ID)
+	case n.Method == mcp.NotificationMessage:
+		level, _ := params.LookupString("level")
+		if !c.Request.Meta.LogLevel.Includes(mcp.Level(level)) {
+			return nil
+		}
+	case n.Method == mcp.NotificationProgress && c.Request.Meta.ProgressToken.IsZero():
+		return nil
+	}
+	return WithFrame(
+		func(dst []byte) []byte { return jsonrpc.AppendNotification(dst, n.Method, &params) },
+		func(frame []byte) error { return c.Out.Send(ctx, frame) })
+}
+
+// Ask implements [mcp.Caller]: a modern client is not sent requests.
+func (c *ModernCaller) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
+	return mcp.Result{}, mcp.ErrCannotAsk
+}
+
+// ModernReply returns a handler's outcome as a modern client must get it.
+func ModernReply(req *mcp.Request, id jsonrpc.ID, result mcp.Result, err error, served mcp.Era) (mcp.Result, *jsonrpc.Error) {
+	if err != nil {
+		return mcp.Result{}, modernError(req, jsonrpc.ToWire(err))
+	}
+	switch req.Method {
+	case mcp.MethodDiscover:
+		result = mcp.WithSupportedVersions(&result, Served(served))
+	case mcp.MethodListen:
+		result.Value = mcp.WithSubscription(&result.Value, id)
+	}
+	return mcp.ForModernClient(req.Method, result), nil
+}
+
+// modernError replaces codes that modern servers must not send (2026-07-28,
+// basic, Error Codes).
+func modernError(req *mcp.Request, err *jsonrpc.Error) *jsonrpc.Error {
+	if err.Code != jsonrpc.CodeResourceNotFound || req.Method != mcp.MethodReadResource {
+		return err
+	}
+	uri, _ := req.Params.Lookup("uri")
+	data := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "uri", Value: uri})
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Message, Data: data}
+}

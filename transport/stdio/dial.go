@@ -1,0 +1,162 @@
+package stdio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/process"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+)
+
+// A Command says how to start a server. Only Path is required.
+type Command struct {
+	Path string            // program; without a slash it is looked up in PATH
+	Args []string          // arguments, without the program's name; no shell sees them
+	Dir  string            // working directory; default ours
+	Env  map[string]string // variables besides a minimal set of ours (PATH, HOME, LANG and the like)
+}
+
+// DialOptions configure [Dial]. The zero value is usable.
+type DialOptions struct {
+	transport.DialOptions
+
+	// Stderr gets what the child writes to stderr; it may be slow, and then
+	// misses some. Nil for nobody; the last 64 KiB are kept for errors in any
+	// case.
+	Stderr  io.Writer
+	MaxLine int // bytes; default jsonrpc.DefaultMaxLineDialing
+	// StartTimeout bounds start, probe and handshake together. Default
+	// DefaultStartTimeout.
+	StartTimeout time.Duration
+	// ExitWait is how long the child may take to exit once its stdin is
+	// closed, and again after SIGTERM, before the next harder step. Default 2 s.
+	ExitWait time.Duration
+	Tap      transport.Tap // nil for none
+}
+
+// DefaultStartTimeout is how long starting a server may take, until it has
+// answered the handshake.
+const DefaultStartTimeout = 30 * time.Second
+
+// A Conn is a connection to a server that runs as a child of this process.
+type Conn struct {
+	*transport.Conn
+	child   *process.Process
+	closing sync.Once
+	ended   chan struct{} // closed when the child and its group are gone
+}
+
+// Dial starts a server and connects to it. Ctx ends the dialing, not the
+// connection. An error of a server that would not run names its exit status and
+// the end of its stderr.
+//
+// A legacy server that exits at the probe for its era is started again without
+// one.
+func Dial(ctx context.Context, cmd Command, opts *DialOptions) (*Conn, error) {
+	var o DialOptions
+	if opts != nil {
+		o = *opts
+	}
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = DefaultStartTimeout
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, o.StartTimeout, fmt.Errorf("the server did not answer within the start timeout of %v", o.StartTimeout))
+	defer cancel()
+	c, err := dial(ctx, cmd, &o)
+	if errors.Is(err, transport.ErrProbeEnded) && ctx.Err() == nil {
+		o.Era = mcp.Legacy
+		c, err = dial(ctx, cmd, &o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("starting server %q: %w", cmd.Path, err)
+	}
+	return c, nil
+}
+
+func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
+	child, err := process.Start(ctx, process.Command{
+		Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: cmd.Env, Stderr: o.Stderr,
+		Waits: process.Waits{Exit: o.ExitWait, Term: o.ExitWait},
+	})
+	if err != nil {
+		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: err, Public: "the server does not start"}
+	}
+	c := &Conn{child: child, ended: make(chan struct{})}
+	link := transport.NewLineLink(child.Stdout(), child.Stdin(), c.endChild, transport.LineOptions{
+		MaxLine: o.MaxLine, Explain: c.explain, Tap: o.Tap,
+	})
+	go c.watch(link)
+	c.Conn, err = transport.Dial(ctx, link, o.DialOptions)
+	if err != nil {
+		return nil, c.withTail(err)
+	}
+	return c, nil
+}
+
+// lastWords is how long the output of a child that has exited is still read,
+// and how long the exit of one that has closed its output is waited for.
+const lastWords = 250 * time.Millisecond
+
+// watch ends reading from a child that has exited, even if something else holds
+// its output open, and ends the child when the link has ended.
+func (c *Conn) watch(link transport.Link) {
+	select {
+	case <-c.child.Done():
+		// An error would say that it has been closed.
+		_ = c.child.Stdout().SetReadDeadline(time.Now().Add(lastWords))
+	case <-c.ended:
+	}
+}
+
+// explain returns why the child's output ended.
+func (c *Conn) explain(err error) error {
+	select {
+	case <-c.child.Done():
+	case <-time.After(lastWords):
+	}
+	go c.end() // "EOF on stdout" is the server's way to shut down
+	if exit := c.child.Err(); exit != nil && !errors.Is(err, os.ErrClosed) {
+		return fmt.Errorf("the server exited: %w", exit)
+	}
+	return err
+}
+
+// endChild is what closing the link does.
+func (c *Conn) endChild() error { return c.end() }
+
+func (c *Conn) end() error {
+	_, err := c.child.Close()
+	c.closing.Do(func() { close(c.ended) })
+	return err
+}
+
+// withTail adds what the child wrote to stderr to an error that does not tell.
+func (c *Conn) withTail(err error) error {
+	if _, told := errors.AsType[*process.ExitError](err); told {
+		return err
+	}
+	tail := c.child.StderrTail()
+	if tail == "" {
+		return err
+	}
+	const most = 512
+	if len(tail) > most {
+		tail = tail[len(tail)-most:]
+	}
+	return fmt.Errorf("%w; stderr: %q", err, tail)
+}
+
+// PID returns the process id of the child.
+func (c *Conn) PID() int { return c.child.PID() }
+
+// Stderr returns the last that the child wrote to stderr, at most 64 KiB.
+func (c *Conn) Stderr() string { return c.child.StderrTail() }
+
+// Gone is closed when the child and everything that it started have ended.
+func (c *Conn) Gone() <-chan struct{} { return c.ended }

@@ -1,0 +1,146 @@
+package streamable
+
+import (
+	"net"
+	"net/http"
+	"net/netip"
+	"net/textproto"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A guard keeps web pages of others away from a listener: by the Host header,
+// which stops DNS rebinding, and by the Origin header, which stops cross-site
+// requests (2026-07-28, streamable-http, Security & Endpoint).
+type guard struct {
+	hosts   []string // allowed besides loopback names, lower case, without ports
+	origins []string // allowed besides the listener's own, lower case
+}
+
+func newGuard(hosts, origins []string) guard {
+	g := guard{}
+	for _, host := range hosts {
+		g.hosts = append(g.hosts, strings.ToLower(hostname(host)))
+	}
+	for _, origin := range origins {
+		g.origins = append(g.origins, strings.ToLower(strings.TrimSuffix(origin, "/")))
+	}
+	return g
+}
+
+// check returns why a request must not be served, nil if it may be. It sets the
+// CORS headers of one that may.
+func (g *guard) check(w http.ResponseWriter, r *http.Request) *reject {
+	if !g.hostAllowed(r) {
+		return forbidden("Host %q is not served here", r.Host)
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
+			return forbidden("cross-site requests are not served")
+		}
+		return nil
+	}
+	if !g.originAllowed(origin, r) {
+		return forbidden("Origin %q is not allowed", origin)
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Add("Vary", "Origin")
+	h.Set("Access-Control-Expose-Headers", exposedHeaders)
+	return nil
+}
+
+func forbidden(format string, args ...any) *reject {
+	return &reject{status: http.StatusForbidden, err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Forbidden: "+format, args...)}
+}
+
+// hostAllowed checks the Host header where it matters: on connections to a
+// loopback address, which only local programs are meant to reach, and wherever
+// hosts are configured.
+func (g *guard) hostAllowed(r *http.Request) bool {
+	host := strings.ToLower(hostname(r.Host))
+	if slices.Contains(g.hosts, host) {
+		return true
+	}
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && !isLoopback(hostname(local.String())) {
+		return len(g.hosts) == 0
+	}
+	return host == "localhost" || isLoopback(host)
+}
+
+// originAllowed reports whether a page of an origin may use the listener: pages
+// of the listener's own address, by any of its names, and those configured.
+func (g *guard) originAllowed(origin string, r *http.Request) bool {
+	origin = strings.ToLower(origin)
+	if slices.Contains(g.origins, origin) {
+		return true
+	}
+	u, err := url.Parse(origin)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
+		return false
+	}
+	host := strings.ToLower(r.Host)
+	if u.Host == host {
+		return true
+	}
+	sameLoopback := isLoopbackName(u.Hostname()) && isLoopbackName(hostname(host))
+	return sameLoopback && u.Port() == portOf(host)
+}
+
+// hostname returns a host without its port and brackets.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		return h
+	}
+	return strings.Trim(host, "[]")
+}
+
+func portOf(host string) string {
+	_, port, err := net.SplitHostPort(host)
+	if err != nil {
+		return ""
+	}
+	return port
+}
+
+func isLoopbackName(host string) bool { return host == "localhost" || isLoopback(host) }
+
+func isLoopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+const (
+	allowedMethods = "GET, POST, DELETE, OPTIONS"
+	exposedHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+)
+
+// requestHeaders are the headers that pages may send.
+var requestHeaders = []string{
+	"Accept", "Authorization", "Content-Type", "Last-Event-Id",
+	"Mcp-Method", "Mcp-Name", "Mcp-Protocol-Version", "Mcp-Session-Id",
+}
+
+// preflight answers an OPTIONS request that the guard has let through.
+func preflight(w http.ResponseWriter, r *http.Request, methods string) {
+	allowed := slices.Clone(requestHeaders)
+	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
+		if strings.HasPrefix(name, mcp.HeaderPrefix) {
+			allowed = append(allowed, name)
+		}
+	}
+	h := w.Header()
+	h.Set("Allow", methods)
+	if r.Header.Get("Origin") != "" {
+		h.Set("Access-Control-Allow-Methods", methods)
+		h.Set("Access-Control-Allow-Headers", strings.Join(allowed, ", "))
+		h.Set("Access-Control-Max-Age", "600")
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
