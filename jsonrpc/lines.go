@@ -28,6 +28,8 @@ func (e *LineTooLongError) Error() string {
 
 const (
 	blockSize     = 64 << 10 // what a pipe gives at once
+	maxBlock      = 2 << 20  // longer lines get memory of their own
+	smallLines    = 16       // in a row, before a grown block is given back
 	maxEmptyReads = 100      // in a row, before reading is given up
 )
 
@@ -45,7 +47,8 @@ type LineReader struct {
 	block      []byte // what was read; lines of it are copied out
 	start, end int    // what of block is unread
 	searched   int    // between the two; before it no newline is unread
-	long       []byte // the beginning of a line that outgrew block
+	small      int    // lines in a row that would fit a block of blockSize
+	long       []byte // the beginning of a line that outgrew maxBlock
 	over       int    // how much of an over-long line was passed over
 	err        error  // what ended the input
 
@@ -145,39 +148,67 @@ func (l *LineReader) finish(piece []byte) ([]byte, error) {
 	n := l.over + len(l.long) + len(piece)
 	line := l.long
 	l.over, l.long = 0, nil
+	if n > maxBlock {
+		l.small = smallLines // nothing like it is expected again
+	}
 	if n > l.limit {
+		l.shrink(0)
 		return nil, &LineTooLongError{Limit: l.limit, Seen: n}
 	}
 	if line == nil {
-		return bytes.Clone(trim(piece)), nil
+		line = bytes.Clone(trim(piece))
+		l.shrink(len(line))
+		return line, nil
 	}
 	line = append(line, piece...)
+	l.shrink(0)
 	if cap(line) > 2*len(line) {
 		line = bytes.Clone(line) // the caller may keep it for long
 	}
 	return trim(line), nil
 }
 
+// shrink gives a grown block back once lines have been small for a while.
+func (l *LineReader) shrink(line int) {
+	if l.small++; line > blockSize/2 {
+		l.small = 0
+	}
+	if len(l.block) == blockSize || l.small < smallLines || l.end-l.start > blockSize/2 {
+		return
+	}
+	l.move(make([]byte, blockSize))
+}
+
+// move makes block the block, with what is unread at its beginning.
+func (l *LineReader) move(block []byte) {
+	l.end = copy(block, l.block[l.start:l.end])
+	l.searched -= l.start
+	l.start, l.block = 0, block
+}
+
 // makeRoom makes room in the block, which begins with or continues a line whose
 // end has not been read.
 func (l *LineReader) makeRoom() {
-	piece := l.block[l.start:l.end]
-	kept := 0
-	switch n := l.over + len(l.long) + len(piece); {
+	unread := l.end - l.start
+	switch n := l.over + len(l.long) + unread; {
 	case n > l.limit:
 		l.over, l.long = n, nil
-	case l.long == nil && len(piece) < len(l.block):
-		kept = len(piece)
+		l.start, l.end, l.searched = 0, 0, 0
+	case l.long != nil:
+		l.long = append(l.long, l.block[l.start:l.end]...)
+		l.start, l.end, l.searched = 0, 0, 0
+	case unread <= len(l.block)/2:
 		if l.start > 0 {
-			copy(l.block, piece)
+			l.move(l.block)
 		}
+	case len(l.block) < maxBlock:
+		l.move(make([]byte, 2*len(l.block)))
+	case unread < len(l.block):
+		l.move(l.block)
 	default:
-		if l.long == nil {
-			l.long = make([]byte, 0, 3*blockSize)
-		}
-		l.long = append(l.long, piece...)
+		l.long = append(make([]byte, 0, 2*maxBlock), l.block...)
+		l.start, l.end, l.searched = 0, 0, 0
 	}
-	l.start, l.end, l.searched = 0, kept, kept
 }
 
 // fill reads once.

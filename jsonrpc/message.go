@@ -304,17 +304,13 @@ func appendCall(dst []byte, method string, params *Value) []byte {
 	return append(dst, '}')
 }
 
-// AppendResult appends a response with a result to dst, in one line. An absent
-// result is written as an empty object.
-func AppendResult(dst []byte, id ID, result *Value) []byte {
+// AppendResult appends a response with a result, and edits to it, to dst, in one
+// line. An absent result is written as an empty object.
+func AppendResult(dst []byte, id ID, result *Value, edits ...Edit) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = id.appendTo(dst)
 	dst = append(dst, `,"result":`...)
-	if result.IsZero() {
-		dst = append(dst, "{}"...)
-	} else {
-		dst = result.AppendTo(dst)
-	}
+	dst = AppendEdited(dst, result, edits...)
 	return append(dst, '}')
 }
 

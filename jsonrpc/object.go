@@ -107,8 +107,9 @@ func (s *scanner) elements(max int) (items [][]byte, n int, err error) {
 // indexed passes over the value at pos, which stands in depth containers, and
 // makes it v, with an index if it is an object of at most MaxMembers.
 func (s *scanner) indexed(v *Value, depth int) error {
+	c := s.space()
 	start := s.pos
-	if s.space() != '{' {
+	if c != '{' {
 		err := s.value(depth)
 		*v = Value{raw: s.data[start:s.pos:s.pos]}
 		return err

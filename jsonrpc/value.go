@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"math"
+	"slices"
 )
 
 // inlineMembers is how many members an indexed Value holds without allocating.
@@ -250,7 +251,8 @@ func AppendEdited(dst []byte, v *Value, edits ...Edit) []byte {
 		dst = appendOneLine(dst, edits[e].Value, false)
 	}
 	for i, e := range edits {
-		if used[i] || e.Value == nil || findEdit(edits, []byte(e.Name)) != i {
+		later := func(other Edit) bool { return other.Name == e.Name }
+		if used[i] || e.Value == nil || slices.ContainsFunc(edits[i+1:], later) {
 			continue
 		}
 		dst = appendComma(dst, first)

@@ -160,21 +160,34 @@ func WithProgressToken(params *jsonrpc.Value, token jsonrpc.ID) jsonrpc.Value {
 // ProgressToken returns the token of a progress notification's params.
 func ProgressToken(params *jsonrpc.Value) jsonrpc.ID { return ReadProgressToken(params) }
 
-// ForModernClient returns a result of the method as a modern client must get
-// it: with resultType, and with caching hints if the method has them.
-func ForModernClient(method string, r Result) Result {
+// ForModernClient returns a result of the method, indexed, and the edits that
+// make it what a modern client must get: a resultType, and caching hints if the
+// method has them.
+func ForModernClient(method string, r Result) (Result, []jsonrpc.Edit) {
 	r.Value = r.Indexed()
-	edits := make([]jsonrpc.Edit, 0, 3)
-	if _, ok := r.Lookup("resultType"); !ok {
-		edits = append(edits, jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
-	}
-	if IsCacheable(method) && r.Type() == Complete {
-		if _, ok := r.Lookup("ttlMs"); !ok {
-			edits = append(edits, jsonrpc.Edit{Name: "ttlMs", Value: []byte("0")})
+	_, typed := r.Lookup("resultType")
+	if !IsCacheable(method) || r.Type() != Complete {
+		if typed {
+			return r, nil
 		}
-		if _, ok := r.Lookup("cacheScope"); !ok {
-			edits = append(edits, jsonrpc.Edit{Name: "cacheScope", Value: []byte(`"private"`)})
+		return r, modernEdits[:1]
+	}
+	_, ttl := r.Lookup("ttlMs")
+	_, scope := r.Lookup("cacheScope")
+	if !typed && !ttl && !scope {
+		return r, modernEdits
+	}
+	edits := make([]jsonrpc.Edit, 0, len(modernEdits))
+	for i, there := range [...]bool{typed, ttl, scope} {
+		if !there {
+			edits = append(edits, modernEdits[i])
 		}
 	}
-	return Result{jsonrpc.Edited(&r.Value, edits...)}
+	return r, edits
+}
+
+var modernEdits = []jsonrpc.Edit{
+	{Name: "resultType", Value: []byte(`"complete"`)},
+	{Name: "ttlMs", Value: []byte("0")},
+	{Name: "cacheScope", Value: []byte(`"private"`)},
 }

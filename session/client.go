@@ -97,7 +97,7 @@ func (c *Client) InitializeParams() jsonrpc.Value {
 // Initialize makes the handshake: initialize, then notifications/initialized.
 // The client is usable when it returns without an error.
 func (c *Client) Initialize(ctx context.Context) error {
-	call, err := c.calls.Start(&mcp.Request{Method: mcp.MethodInitialize})
+	call, err := c.calls.StartOwn(&mcp.Request{Method: mcp.MethodInitialize})
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 
 // request makes a call of our own, which nobody else waits for.
 func (c *Client) request(ctx context.Context, method string, edits ...jsonrpc.Edit) (mcp.Result, error) {
-	call, err := c.calls.Start(&mcp.Request{Method: method})
+	call, err := c.calls.StartOwn(&mcp.Request{Method: method})
 	if err != nil {
 		return mcp.Result{}, err
 	}

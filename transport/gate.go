@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"runtime"
 	"sync"
 	"time"
@@ -97,6 +98,9 @@ func (g *gate) drain(frame []byte) {
 	for {
 		if frame != nil {
 			n, err := g.attempt(frame)
+			if err == nil && n < len(frame) {
+				n, err = g.linger(frame, n)
+			}
 			if err != nil {
 				g.shut(err)
 				return
@@ -117,6 +121,27 @@ func (g *gate) attempt(p []byte) (int, error) {
 		return 0, nil
 	}
 	return g.try(p)
+}
+
+// lingerTime is how long a writer waits for a peer that is slow to read, before
+// it leaves the rest to the flusher. Messages longer than a pipe holds need it.
+const lingerTime = 10 * time.Millisecond
+
+// linger writes on from n, while the peer takes it within lingerTime.
+func (g *gate) linger(frame []byte, n int) (int, error) {
+	d, ok := g.w.(interface{ SetWriteDeadline(time.Time) error })
+	if !ok || g.try == nil {
+		return n, nil
+	}
+	if err := d.SetWriteDeadline(time.Now().Add(lingerTime)); err != nil {
+		return n, nil
+	}
+	more, err := g.w.Write(frame[n:])
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		err = nil
+	}
+	// The flusher waits as long as it takes.
+	return n + more, errors.Join(err, d.SetWriteDeadline(time.Time{}))
 }
 
 // take returns the queue, or nil and an idle gate if it is empty. The piece

@@ -117,7 +117,7 @@ func (l *lineLink) Buffered() bool         { return l.lines.Buffered() }
 var frames = sync.Pool{New: func() any { b := make([]byte, 0, 4<<10); return &b }}
 
 // maxPooledFrame bounds the buffers that are kept.
-const maxPooledFrame = 1 << 20
+const maxPooledFrame = 4 << 20
 
 // WithFrame calls send with a message that build appends to an empty buffer,
 // which is used again afterwards.

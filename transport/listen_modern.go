@@ -79,10 +79,20 @@ func (c *ModernCaller) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
 	return mcp.Result{}, mcp.ErrCannotAsk
 }
 
-// ModernReply returns a handler's outcome as a modern client must get it.
-func ModernReply(req *mcp.Request, id jsonrpc.ID, result mcp.Result, err error, served mcp.Era) (mcp.Result, *jsonrpc.Error) {
+// A ModernReply is a handler's outcome as a modern client must get it: a result
+// with edits, or an error.
+type ModernReply struct {
+	Err *jsonrpc.Error // nil for a result
+
+	id     jsonrpc.ID
+	result mcp.Result
+	edits  []jsonrpc.Edit
+}
+
+// NewModernReply returns the reply to a request with the given id.
+func NewModernReply(req *mcp.Request, id jsonrpc.ID, result mcp.Result, err error, served mcp.Era) ModernReply {
 	if err != nil {
-		return mcp.Result{}, modernError(req, jsonrpc.ToWire(err))
+		return ModernReply{id: id, Err: modernError(req, jsonrpc.ToWire(err))}
 	}
 	switch req.Method {
 	case mcp.MethodDiscover:
@@ -90,7 +100,16 @@ func ModernReply(req *mcp.Request, id jsonrpc.ID, result mcp.Result, err error, 
 	case mcp.MethodListen:
 		result.Value = mcp.WithSubscription(&result.Value, id)
 	}
-	return mcp.ForModernClient(req.Method, result), nil
+	result, edits := mcp.ForModernClient(req.Method, result)
+	return ModernReply{id: id, result: result, edits: edits}
+}
+
+// AppendTo appends the response to dst, in one line.
+func (r *ModernReply) AppendTo(dst []byte) []byte {
+	if r.Err != nil {
+		return jsonrpc.AppendError(dst, r.id, r.Err)
+	}
+	return jsonrpc.AppendResult(dst, r.id, &r.result.Value, r.edits...)
 }
 
 // modernError replaces codes that modern servers must not send (2026-07-28,

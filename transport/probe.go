@@ -138,7 +138,7 @@ func (c *Conn) discoverAs(ctx context.Context, revision mcp.Revision) (mcp.Resul
 		Method: mcp.MethodDiscover,
 		Meta:   mcp.Metadata{Client: c.opts.Client, Capabilities: c.opts.Capabilities},
 	}
-	call, err := c.calls.Start(req)
+	call, err := c.calls.StartOwn(req)
 	if err != nil {
 		return mcp.Result{}, err
 	}

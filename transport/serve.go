@@ -412,13 +412,8 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 	case errors.Is(cause, errDraining):
 		result, err = mcp.Result{}, nil
 	}
-	reply, wire := ModernReply(req, id, result, err, s.opts.Era)
-	s.send(func(dst []byte) []byte {
-		if wire != nil {
-			return jsonrpc.AppendError(dst, id, wire)
-		}
-		return jsonrpc.AppendResult(dst, id, &reply.Value)
-	})
+	reply := NewModernReply(req, id, result, err, s.opts.Era)
+	s.send(reply.AppendTo)
 }
 
 // batch takes a batch, which only one legacy revision has.

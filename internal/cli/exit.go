@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -69,13 +70,28 @@ func usagef(hint, format string, args ...any) error {
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
+// A timeoutError says that the time that a command may take was up.
+type timeoutError struct {
+	limit time.Duration
+	err   error // what that ended
+}
+
+func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %v: %v", e.limit, e.err) }
+func (e *timeoutError) Unwrap() error { return e.err }
+
 // codeOf returns how the program ends with an error.
 func codeOf(err error) ExitCode {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return ExitUsage
 	}
+	if _, ok := errors.AsType[*timeoutError](err); ok || errors.Is(err, context.DeadlineExceeded) {
+		return ExitTimedOut
+	}
 	if needsAuthorization(err) {
 		return ExitUnauthorized
+	}
+	if status := statusOf(err); status >= 500 || status == 429 {
+		return ExitUnreachable // for now
 	}
 	if errors.Is(err, session.ErrRevision) {
 		return ExitMismatch
@@ -96,9 +112,6 @@ func codeOf(err error) ExitCode {
 			jsonrpc.CodeHeaderMismatch, jsonrpc.CodeUnsupportedVersion:
 			return ExitMismatch
 		}
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		return ExitTimedOut
 	}
 	return ExitUnexpected
 }
@@ -121,7 +134,7 @@ func hintOf(err error) string {
 
 // fail says what went wrong: to people, or as one line of JSON.
 func (a *app) fail(err error, code ExitCode) {
-	text := strings.Join(strings.Fields(strings.Map(printable, err.Error())), " ")
+	text := strings.Map(printable, strings.ReplaceAll(err.Error(), "\n", "; "))
 	if !a.asJSON {
 		a.notice("error: %s", text)
 		if hint := hintOf(err); hint != "" {

@@ -40,6 +40,9 @@ func newProbeCmd(a *app) *cobra.Command {
 			if len(args) == 0 && cmd.ArgsLenAtDash() < 0 {
 				return usagef("as in "+strings.TrimSpace(cmd.Example), "no server is named")
 			}
+			if o.flags.timeout <= 0 {
+				return usagef("", "--timeout must be more than 0")
+			}
 			if o.target, err = o.flags.target(cmd, args); err != nil {
 				return err
 			}
@@ -48,8 +51,8 @@ func newProbeCmd(a *app) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	o.flags.add(fs)
-	fs.DurationVar(&o.flags.timeout, "timeout", 30*time.Second, "give up after this time")
+	o.flags.add(cmd)
+	fs.DurationVar(&o.flags.timeout, "timeout", 30*time.Second, "give up after `TIME`")
 	a.addJSONFlag(cmd, "print one JSON object")
 	return cmd
 }
@@ -71,21 +74,15 @@ func probeRun(ctx context.Context, o *probeOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, o.flags.timeout)
 	defer cancel()
 	f, err := o.probe(ctx)
-	if err != nil {
-		return timedOut(ctx, err, o.flags.timeout)
-	}
-	if o.asJSON {
+	switch {
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return &timeoutError{o.flags.timeout, err}
+	case err != nil:
+		return err
+	case o.asJSON:
 		return o.outLine(f)
 	}
 	return o.table(f.rows())
-}
-
-// timedOut gives an error its cause if the time is up.
-func timedOut(ctx context.Context, err error, limit time.Duration) error {
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return err
-	}
-	return fmt.Errorf("no answer within %v: %w", limit, errors.Join(context.DeadlineExceeded, err))
 }
 
 func (o *probeOptions) probe(ctx context.Context) (*finding, error) {

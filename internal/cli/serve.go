@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -73,15 +72,16 @@ func newServeCmd(a *app) *cobra.Command {
 	}
 	fs, f := cmd.Flags(), &o.flags
 	fs.SortFlags = false
-	fs.StringArrayVar(&f.listen, "listen", nil, "serve at this `URL`: http://HOST:PORT[/PATH], or stdio\n(repeatable; default "+defaultListen+")")
-	f.add(fs)
-	fs.DurationVar(&f.timeout, "timeout", time.Hour, "end a call after this time")
-	fs.StringVar(&f.isolation, "isolation", "auto", "connections to a legacy server: shared, per-client, or auto,\nwhich shares unless the client can be asked something; `how`")
-	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for this `HOST` too (repeatable)")
-	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let pages of this `ORIGIN` in (repeatable)")
+	fs.StringArrayVar(&f.listen, "listen", nil, "serve at `URL`: http://HOST:PORT[/PATH], or stdio\n(repeatable; default "+defaultListen+")")
+	f.add(cmd)
+	fs.DurationVar(&f.timeout, "timeout", transport.DefaultMaxCall, "end a call after `TIME`")
+	fs.Lookup("timeout").DefValue = "1h"
+	fs.StringVar(&f.isolation, "isolation", "auto", "`HOW` clients share connections to a legacy server: shared,\nper-client, or auto: shared unless they can be asked something")
+	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for `HOST`, too (repeatable)")
+	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let web pages of `ORIGIN` in (repeatable)")
 	fs.BoolVar(&f.allowRemote, "allow-remote", false, "serve beyond loopback without authentication")
-	fs.StringVar(&f.trace, "trace", "", "append every message to this `file`, with secrets masked;\n- stands for stderr")
-	fs.StringVar(&f.logLevel, "log-level", "info", "least `level` of log lines: debug, info, warn, error or off")
+	fs.StringVar(&f.trace, "trace", "", "append every message to `FILE`, with secrets masked;\n- stands for stderr")
+	fs.StringVar(&f.logLevel, "log-level", "info", "least `LEVEL` of log lines: debug, info, warn, error or off")
 	a.addJSONFlag(cmd, "write log lines, addresses and errors as JSON")
 	return cmd
 }
@@ -133,6 +133,8 @@ func serveRun(ctx context.Context, o *serveOptions) (err error) {
 	signal.Notify(broken, syscall.SIGPIPE)
 	defer signal.Stop(broken)
 
+	unhook := context.AfterFunc(ctx, func() { o.logger.Info("shutting down; a second signal ends the program at once") })
+	defer unhook()
 	trace, err := openTrace(o.flags.trace, o.Err)
 	if err != nil {
 		return err

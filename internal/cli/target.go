@@ -11,7 +11,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/transport/stdio"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // A target is the server that a command line names. Exactly one of URL and
@@ -57,11 +56,12 @@ type targetFlags struct {
 	timeout time.Duration
 }
 
-func (f *targetFlags) add(fs *pflag.FlagSet) {
-	fs.StringArrayVarP(&f.headers, "header", "H", nil, "send an HTTP server this header, `'Name: value'` (repeatable)")
-	fs.StringArrayVarP(&f.env, "env", "e", nil, "give the command this variable, `KEY=VALUE` (repeatable)")
-	fs.StringVar(&f.cwd, "cwd", "", "run the command in this `directory`")
-	fs.StringVar(&f.era, "era", "auto", "the server's protocol `era`: auto, legacy or modern")
+func (f *targetFlags) add(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringArrayVarP(&f.headers, "header", "H", nil, "send the header `'Name: value'` to an HTTP server (repeatable)")
+	fs.StringArrayVarP(&f.env, "env", "e", nil, "give the command the variable `KEY=VALUE` (repeatable)")
+	fs.StringVar(&f.cwd, "cwd", "", "run the command in `DIR`")
+	fs.StringVar(&f.era, "era", "auto", "`ERA` of the server's protocol: auto, legacy or modern")
 }
 
 // target returns the target that the arguments of a command name, nil if they

@@ -168,6 +168,7 @@ func TestListenWithoutTheClockIsQuiet(t *testing.T) {
 func TestServesBothEras(t *testing.T) {
 	for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
 		t.Run(era.String(), func(t *testing.T) {
+			t.Parallel() // the clock takes its time
 			edge := connect(t, demo.New(), era)
 			info := edge.Server()
 			if got := string(mcp.ServerInfo(&info.Discover)); !strings.Contains(got, demo.Name) || info.Era != era {

@@ -42,7 +42,13 @@ type Calls struct {
 // Start takes up a call for req and gives it an id that no other call of this
 // connection has had. It fails with the error given to [Calls.Fail] if that has
 // been called. The call must be ended by [Call.End].
-func (c *Calls) Start(req *mcp.Request) (*Call, error) {
+func (c *Calls) Start(req *mcp.Request) (*Call, error) { return c.start(req, false) }
+
+// StartOwn is Start for a request of this process's own, which no client has
+// made: nothing that the peer sends unasked belongs to it.
+func (c *Calls) StartOwn(req *mcp.Request) (*Call, error) { return c.start(req, true) }
+
+func (c *Calls) start(req *mcp.Request, own bool) (*Call, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
@@ -57,7 +63,7 @@ func (c *Calls) Start(req *mcp.Request) (*Call, error) {
 			break
 		}
 	}
-	call := &Call{ID: c.last, Request: req, calls: c, wake: make(chan struct{}, 1)}
+	call := &Call{ID: c.last, Request: req, own: own, calls: c, wake: make(chan struct{}, 1)}
 	c.calls[call.ID] = call
 	return call, nil
 }
@@ -160,13 +166,13 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // Owner returns the call that a message belongs to which does not say so: the
 // oldest one in flight that may carry it, provided that all calls in flight are
 // of one client. Several says that they are of more than one, in which case
-// nobody guesses. Listen calls do not count.
+// nobody guesses. Listen calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var first *Call
 	for _, call := range c.calls {
-		if call.Request.Method == mcp.MethodListen {
+		if call.own || call.Request.Method == mcp.MethodListen {
 			continue
 		}
 		if first == nil {
@@ -199,6 +205,7 @@ type Call struct {
 	// Set by Start.
 	ID      int64
 	Request *mcp.Request
+	own     bool // made by this process, for no client
 	calls   *Calls
 	wake    chan struct{}
 

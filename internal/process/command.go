@@ -77,7 +77,9 @@ type Command struct {
 	// of at most 8 KiB, as written: not cut at line ends, not cleaned. Write
 	// is called from one goroutine. Up to 64 fragments wait for a slow sink,
 	// further ones are dropped and counted (StderrDropped); after an error it
-	// is not called again. A sink that never returns keeps its goroutine.
+	// is not called again. Close gives it Waits.Kill to take what waits, and
+	// leaves it alone then: a Write may still run after Close, and one that
+	// never returns keeps its goroutine.
 	Stderr io.Writer
 
 	// StderrTail is how many bytes of stderr are kept; 0 means

@@ -31,7 +31,7 @@ func TestCloseEndsMemberThatLeftTheGroup(t *testing.T) {
 
 func TestGuardianHoldsNothingOfOurs(t *testing.T) {
 	// A descriptor without close-on-exec, as ours may come from our parent.
-	cmd := exec.Command(self("middle").Path, "1")
+	cmd := exec.Command(self("middle").Path, "1", "polite")
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)

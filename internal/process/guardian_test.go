@@ -16,7 +16,7 @@ import (
 )
 
 func TestNothingOutlivesOurKill(t *testing.T) {
-	c := self("middle", "4")
+	c := self("middle", "4", "stubborn")
 	cmd := exec.Command(c.Path, c.Args...)
 	cmd.Env = append(cmd.Environ(), modeVar+"=middle")
 	out, err := cmd.StdoutPipe()

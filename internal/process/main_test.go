@@ -151,8 +151,8 @@ func middle(args []string) int {
 	pids := []string{}
 	for i := range n {
 		c := self("wrapper", "same-group")
-		if i > 0 {
-			c = process.Command{Path: "sh", Args: []string{"-c", stubbornShell}}
+		if i > 0 || args[1] == "polite" {
+			c = process.Command{Path: "sh", Args: []string{"-c", shells[args[1]]}}
 		}
 		p, err := process.Start(context.Background(), c)
 		if err != nil {
@@ -180,8 +180,12 @@ func guardianReady() bool {
 	return pid != 0 && (err != nil || string(comm) == "mcpsplice-guard\n")
 }
 
-// stubbornShell leaves on EOF; its child holds stdout and ignores SIGTERM.
-const stubbornShell = `trap "" TERM; sleep 1000 & echo ready $!; read x`
+// Shells that leave on EOF. The child of the stubborn one holds stdout and
+// ignores SIGTERM.
+var shells = map[string]string{
+	"polite":   `sleep 1000 & echo ready $!; read x`,
+	"stubborn": `trap "" TERM; sleep 1000 & echo ready $!; read x`,
+}
 
 // self is a command that runs this binary in a mode.
 func self(mode string, args ...string) process.Command {

@@ -382,10 +382,10 @@ func TestFailingSinkIsLeftAlone(t *testing.T) {
 func TestManyCyclesLeaveNothing(t *testing.T) {
 	nothingLeft(t)
 	var pids []int
-	for range 20 {
+	for range 12 {
 		p, err := process.Start(t.Context(), process.Command{
 			Path:  "sh",
-			Args:  []string{"-c", stubbornShell},
+			Args:  []string{"-c", shells["stubborn"]},
 			Waits: ignoresAll,
 		})
 		if err != nil {
@@ -409,7 +409,7 @@ func TestManyAtOnceLeaveNothing(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			p, err := process.Start(context.Background(), process.Command{
-				Path: "sh", Args: []string{"-c", `sleep 1000 & read x`}, Waits: ignoresEOF,
+				Path: "sh", Args: []string{"-c", shells["polite"]}, Waits: ignoresEOF,
 			})
 			if err != nil {
 				t.Error(err)

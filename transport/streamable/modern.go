@@ -48,8 +48,7 @@ func (p *post) modern() *reject {
 	if err == nil && req.Method == mcp.MethodListTools {
 		result = p.h.learn(result)
 	}
-	reply, wire := transport.ModernReply(req, p.m.ID, result, err, p.h.opts.Era)
-	answer(x, p.m.ID, reply, wire)
+	answer(x, transport.NewModernReply(req, p.m.ID, result, err, p.h.opts.Era))
 	return nil
 }
 
@@ -72,16 +71,14 @@ func (p *post) handleModern(req *mcp.Request, x *exchange) (mcp.Result, error) {
 	return result, err
 }
 
-// answer ends an exchange with a handler's outcome.
-func answer(x *exchange, id jsonrpc.ID, result mcp.Result, wire *jsonrpc.Error) {
+// answer ends an exchange with a reply.
+func answer(x *exchange, reply transport.ModernReply) {
 	status := http.StatusOK
-	build := func(dst []byte) []byte { return jsonrpc.AppendResult(dst, id, &result.Value) }
-	if wire != nil {
-		status = modernStatus(wire)
-		build = func(dst []byte) []byte { return jsonrpc.AppendError(dst, id, wire) }
+	if reply.Err != nil {
+		status = modernStatus(reply.Err)
 	}
 	// finish reports nothing that could be done anything about.
-	_ = transport.WithFrame(build, func(frame []byte) error {
+	_ = transport.WithFrame(reply.AppendTo, func(frame []byte) error {
 		x.finish(status, frame)
 		return nil
 	})

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/bench/internal/contest"
+	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
+)
+
+// options are what the command line settles.
+type options struct {
+	reps       int
+	time       time.Duration
+	only       pattern
+	sizes      list[int]
+	inFlight   list[int]
+	transports list[transport]
+	revisions  list[wire.Revision]
+	// heapSizes are the sizes whose heap figures are taken.
+	heapSizes []int
+	// mostInFlight is how many bytes are in flight at most; cells with more
+	// are left out.
+	mostInFlight int
+	json, md     string
+	dir          string
+	module       string
+}
+
+// A transport is what contestants are compared over; bridges are a kind of
+// their own.
+type transport string
+
+const (
+	stdio  = transport(contest.Stdio)
+	http   = transport(contest.HTTP)
+	bridge = transport("bridge")
+)
+
+func parseTransport(s string) (transport, error) {
+	switch t := transport(s); t {
+	case stdio, http, bridge:
+		return t, nil
+	}
+	return "", fmt.Errorf("unknown transport %q, want %s, %s or %s", s, stdio, http, bridge)
+}
+
+const (
+	small  = 100
+	medium = 64 << 10
+	large  = 1 << 20
+)
+
+func fullOptions() *options {
+	const (
+		reps     = 5
+		cellTime = 300 * time.Millisecond
+	)
+	sizes := []int{small, medium, large}
+	return &options{
+		reps:       reps,
+		time:       cellTime,
+		only:       pattern{regexp.MustCompile("")},
+		sizes:      list[int]{sizes, strconv.Atoi},
+		inFlight:   list[int]{[]int{1, 16, 256}, strconv.Atoi},
+		transports: list[transport]{[]transport{stdio, http, bridge}, parseTransport},
+		revisions:  list[wire.Revision]{[]wire.Revision{wire.Legacy, wire.Modern}, wire.ParseRevision},
+		heapSizes:  sizes,
+
+		mostInFlight: 16 * large,
+	}
+}
+
+// quicken takes the defaults of -quick where no flag was given: enough for the
+// targets.
+func (o *options) quicken(given map[string]bool) {
+	const (
+		reps     = 3
+		cellTime = 150 * time.Millisecond
+	)
+	if !given["reps"] {
+		o.reps = reps
+	}
+	if !given["time"] {
+		o.time = cellTime
+	}
+	if !given["inflight"] {
+		o.inFlight.values = []int{1, 16}
+	}
+	o.heapSizes = []int{small}
+	o.mostInFlight = large
+}
+
+func (o *options) validate() error {
+	if o.reps < 1 || o.time <= 0 {
+		return errors.New("-reps and -time must be positive")
+	}
+	for _, n := range slices.Concat(o.sizes.values, o.inFlight.values) {
+		if n < 1 {
+			return errors.New("-sizes and -inflight must be positive")
+		}
+	}
+	o.heapSizes = slices.DeleteFunc(slices.Clone(o.heapSizes), func(n int) bool {
+		return !slices.Contains(o.sizes.values, n)
+	})
+	return nil
+}
+
+// A list is a flag with values between commas.
+type list[T any] struct {
+	values []T
+	parse  func(string) (T, error)
+}
+
+// Set implements [flag.Value].
+func (l *list[T]) Set(s string) error {
+	l.values = nil
+	for item := range strings.SplitSeq(s, ",") {
+		v, err := l.parse(strings.TrimSpace(item))
+		if err != nil {
+			return err
+		}
+		l.values = append(l.values, v)
+	}
+	return nil
+}
+
+func (l *list[T]) String() string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprint(l.values), " ", ","), "[]")
+}
+
+// A pattern is a flag with a regular expression.
+type pattern struct{ *regexp.Regexp }
+
+// Set implements [flag.Value].
+func (p *pattern) Set(s string) (err error) {
+	p.Regexp, err = regexp.Compile(s)
+	return err
+}
+
+func (p *pattern) String() string {
+	if p.Regexp == nil {
+		return ""
+	}
+	return p.Regexp.String()
+}

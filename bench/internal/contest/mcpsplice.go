@@ -1,0 +1,36 @@
+package contest
+
+// Names of this project's contestants, which the targets are about.
+const (
+	Splice       = "mcpsplice"
+	SpliceTyped  = "mcpsplice-typed"
+	SpliceBridge = "mcpsplice-bridge"
+)
+
+// Which of them take part.
+const (
+	spliceServers = true
+	spliceBridge  = true
+)
+
+// mcpsplice returns this project's contestants.
+func mcpsplice() []Contestant {
+	var list []Contestant
+	if spliceServers {
+		list = append(list,
+			Contestant{Name: Splice, Transport: HTTP, Program: spliceServer, Args: args("raw", "http"), Revisions: both, MemStats: true},
+			Contestant{Name: SpliceTyped, Transport: HTTP, Program: spliceServer, Args: args("typed", "http"), Revisions: both, MemStats: true},
+			Contestant{Name: Splice, Transport: Stdio, Program: spliceServer, Args: args("raw", "stdio"), Revisions: both, MemStats: true},
+			Contestant{Name: SpliceTyped, Transport: Stdio, Program: spliceServer, Args: args("typed", "stdio"), Revisions: both, MemStats: true},
+		)
+	}
+	if spliceBridge {
+		list = append(list, Contestant{
+			Name: SpliceBridge, Transport: HTTP, Bridge: true, Program: spliceBinary, Revisions: both,
+			Args: func(p Paths, addr string) []string {
+				return append([]string{"serve", "--listen", "http://" + addr, "--"}, p.floorStdio()...)
+			},
+		})
+	}
+	return list
+}

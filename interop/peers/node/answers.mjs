@@ -1,0 +1,13 @@
+// What a client answers when a server asks it something.
+export function answers(profile) {
+    return {
+        elicit: async request => request.params.mode === 'url'
+            ? { action: 'accept' }
+            : { action: 'accept', content: { name: 'Ada' } },
+        sample: async () => ({
+            role: 'assistant', model: 'interop-model', stopReason: 'endTurn',
+            content: { type: 'text', text: 'sampled by the client' }
+        }),
+        roots: async () => ({ roots: [{ uri: profile.root, name: 'interop' }] })
+    };
+}

@@ -1,0 +1,218 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// A verdict is what a check comes to, with the control and the expectations in view.
+type verdict string
+
+const (
+	passed     verdict = "passed"
+	failed     verdict = "failed"
+	directToo  verdict = "direct also fails" // as the expectations file says, and no fault of the bridge
+	known      verdict = "known"             // as the expectations file says, and only through the bridge
+	bridgeOnly verdict = "bridge only"       // passed, and it does not without the bridge
+)
+
+// An outcome is a judged check.
+type outcome struct {
+	row     row
+	check   check
+	verdict verdict
+	why     string
+}
+
+// judge compares what came of each row with its controls and with the
+// expectations.
+func judge(done map[string][]check, ran []row, expectations []*expectation) []outcome {
+	var all []outcome
+	for _, r := range ran {
+		for _, c := range done[r.String()] {
+			all = append(all, judgeCheck(done, r, c, expectations))
+		}
+	}
+	return all
+}
+
+func judgeCheck(done map[string][]check, r row, c check, expectations []*expectation) outcome {
+	o := outcome{row: r, check: c, verdict: passed}
+	controls := controlsOf(done, r, c.Name)
+	directFails := slices.ContainsFunc(controls, func(c check) bool { return !c.OK })
+	expected := find(expectations, r, c.Name)
+	switch {
+	case !c.OK && expected == nil:
+		o.verdict, o.why = failed, c.Detail
+		if directFails {
+			o.why += " (without the bridge it fails too, but this row has no expectation)"
+		}
+	case !c.OK:
+		o.verdict, o.why = known, expected.reason
+		if directFails || r.direct() {
+			o.verdict = directToo
+		}
+	case expected != nil && !expected.flaky:
+		o.verdict = failed
+		o.why = fmt.Sprintf("passes, but line %d of the expectations file says that it fails", expected.line)
+	case !r.direct() && len(controls) > 0 && directFails:
+		o.verdict = bridgeOnly
+	}
+	if o.verdict == passed && c.Same != "" {
+		if want := sameOf(done, r, c.Name); want != "" && want != c.Same {
+			o.verdict, o.why = failed, fmt.Sprintf("not the same as without the bridge: %s, want %s", c.Same, want)
+		}
+	}
+	return o
+}
+
+// controlsOf gives the outcomes of a check in the direct rows of the same pair.
+func controlsOf(done map[string][]check, r row, name string) []check {
+	var found []check
+	if r.direct() {
+		return nil
+	}
+	for _, form := range []string{directStdio, directHTTP} {
+		for _, c := range done[row{r.server, form, r.client}.String()] {
+			if c.Name == name {
+				found = append(found, c)
+			}
+		}
+	}
+	return found
+}
+
+// sameOf gives what a check yields without a bridge: by the same client or,
+// where that one does not work, by another one of its family.
+func sameOf(done map[string][]check, r row, name string) string {
+	for _, c := range clients {
+		if c.family != r.client.family {
+			continue
+		}
+		for _, control := range controlsOf(done, row{r.server, r.form, c}, name) {
+			if control.OK && control.Same != "" {
+				return control.Same
+			}
+		}
+	}
+	return ""
+}
+
+// report prints the table, what failed, and the last line. It tells whether all is well.
+func report(w io.Writer, all []outcome, unused []*expectation, logs string) bool {
+	count := map[verdict]int{}
+	for _, o := range all {
+		count[o.verdict]++
+	}
+	printTable(w, all)
+	for _, v := range []verdict{directToo, known} {
+		printReasons(w, all, v)
+	}
+	printFailures(w, all)
+	for _, e := range unused {
+		fmt.Fprintf(w, "FAIL line %d of the expectations file names no check of the table\n", e.line)
+	}
+	if count[failed] > 0 {
+		fmt.Fprintf(w, "logs: %s\n", logs)
+	}
+	fmt.Fprintf(w, "%d checks work only with the bridge; %d fail without it too, and %d only with it, as documented\n",
+		count[bridgeOnly], count[directToo], count[known])
+	fmt.Fprintf(w, "interop: %d passed, %d failed\n", count[passed]+count[bridgeOnly], count[failed]+len(unused))
+	return count[failed]+len(unused) == 0
+}
+
+// printFailures prints a line for each failure, and one for all those of a row
+// that follow from one cause: a process that did not start, a client that did
+// not connect.
+func printFailures(w io.Writer, all []outcome) {
+	follows := func(o outcome) bool {
+		return strings.HasPrefix(o.check.Detail, "not run: ") || strings.HasSuffix(o.check.Detail, "not connected")
+	}
+	following := map[string]int{}
+	for _, o := range all {
+		if o.verdict == failed && follows(o) && o.check.Name != "connect" {
+			following[o.row.String()]++
+		}
+	}
+	for _, o := range all {
+		switch n := following[o.row.String()]; {
+		case o.verdict != failed, follows(o) && o.check.Name != "connect":
+		case o.check.Name == "connect" && n > 0:
+			fmt.Fprintf(w, "FAIL %s/connect, and %d checks with it: %s\n", o.row, n, o.why)
+		default:
+			fmt.Fprintf(w, "FAIL %s/%s: %s\n", o.row, o.check.Name, o.why)
+		}
+	}
+}
+
+// printTable prints a line for each server and form, a column for each client.
+func printTable(w io.Writer, all []outcome) {
+	cells := map[string]map[verdict]int{}
+	var lines []string
+	for _, o := range all {
+		line := o.row.server.name + "\t" + o.row.form
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+		cell := line + "\t" + o.row.client.name
+		if cells[cell] == nil {
+			cells[cell] = map[verdict]int{}
+		}
+		cells[cell][o.verdict]++
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprint(tw, "server\tform")
+	for _, c := range clients {
+		fmt.Fprintf(tw, "\t%s", c.name)
+	}
+	fmt.Fprintln(tw)
+	for _, line := range lines {
+		fmt.Fprint(tw, line)
+		for _, c := range clients {
+			fmt.Fprintf(tw, "\t%s", cellText(cells[line+"\t"+c.name]))
+		}
+		fmt.Fprintln(tw)
+	}
+	tw.Flush()
+	fmt.Fprintln(w, "cell: checks passed, +N of them only with the bridge, dN direct also fails, kN known, !N failed")
+}
+
+func cellText(cell map[verdict]int) string {
+	if cell == nil {
+		return "-"
+	}
+	var b strings.Builder
+	fmt.Fprint(&b, cell[passed]+cell[bridgeOnly])
+	for _, mark := range []struct {
+		sign string
+		v    verdict
+	}{{"+", bridgeOnly}, {" d", directToo}, {" k", known}, {" !", failed}} {
+		if n := cell[mark.v]; n > 0 {
+			fmt.Fprintf(&b, "%s%d", mark.sign, n)
+		}
+	}
+	return b.String()
+}
+
+// printReasons lists the checks that fail as documented, a line for each reason.
+func printReasons(w io.Writer, all []outcome, v verdict) {
+	names := map[string][]string{}
+	for _, o := range all {
+		if o.verdict == v {
+			names[o.why] = append(names[o.why], o.row.String()+"/"+o.check.Name)
+		}
+	}
+	for _, why := range slices.Sorted(maps.Keys(names)) {
+		fmt.Fprintf(w, "%s (%d): %s\n", v, len(names[why]), why)
+		for _, name := range names[why][:min(3, len(names[why]))] {
+			fmt.Fprintf(w, "    %s\n", name)
+		}
+		if more := len(names[why]) - 3; more > 0 {
+			fmt.Fprintf(w, "    … and %d more\n", more)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestJudge(t *testing.T) {
+	expectations, err := readExpectations(strings.NewReader(`
+everything/stdio,http/ts2/call  documented
+everything/A/ts2/list  documented for A
+everything/A/ts1/read  documented wrongly
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := map[string][]check{
+		"everything/stdio/ts2": {{Name: "call"}, {Name: "list", OK: true, Same: "x"}},
+		"everything/http/ts2":  {{Name: "call"}},
+		"everything/A/ts2":     {{Name: "call", OK: true}, {Name: "list"}, {Name: "prompt"}},
+		"everything/D/ts2":     {{Name: "list", OK: true, Same: "y"}},
+		"everything/A/ts1":     {{Name: "read", OK: true}, {Name: "call", OK: true}},
+		// Another client of the family of ts2 stands in for what ts2 itself does not give.
+		"everything/A/ts2-legacy": {{Name: "list", OK: true, Same: "x"}},
+	}
+	want := map[string]verdict{
+		"everything/stdio/ts2/call":    directToo,
+		"everything/stdio/ts2/list":    passed,
+		"everything/http/ts2/call":     directToo,
+		"everything/A/ts2/call":        bridgeOnly,
+		"everything/A/ts2/list":        known,
+		"everything/A/ts2/prompt":      failed, // no entry
+		"everything/D/ts2/list":        failed, // not the same
+		"everything/A/ts1/read":        failed, // passes after all
+		"everything/A/ts1/call":        passed,
+		"everything/A/ts2-legacy/list": passed,
+	}
+	var ran []row
+	for name := range done {
+		ran = append(ran, rowNamed(t, name))
+	}
+	all := judge(done, ran, expectations)
+	for _, o := range all {
+		name := o.row.String() + "/" + o.check.Name
+		if o.verdict != want[name] {
+			t.Errorf("%s: %s (%s), want %s", name, o.verdict, o.why, want[name])
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("%s was not judged", name)
+	}
+	var out bytes.Buffer
+	if report(&out, all, nil, "logs") {
+		t.Error("the report says that all is well")
+	}
+	if !strings.HasSuffix(out.String(), "\ninterop: 4 passed, 3 failed\n") {
+		t.Errorf("last line of\n%s", out.String())
+	}
+}
+
+func TestChooseTakesControlsAlong(t *testing.T) {
+	got, err := choose(rows(), "everything/A/ts1", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, r := range got {
+		names = append(names, r.String())
+	}
+	if text := strings.Join(names, " "); text != "everything/stdio/ts1 everything/http/ts1 everything/A/ts1" {
+		t.Errorf("chose %s", text)
+	}
+	if _, err := choose(rows(), "everything/E", false); err == nil {
+		t.Error("chose rows of a form that does not exist")
+	}
+}

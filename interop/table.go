@@ -1,0 +1,211 @@
+package main
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+//go:embed profiles
+var profiles embed.FS
+
+// tools says where the installed peers are.
+type tools struct {
+	Dir       string `json:"dir"`  // holds node/, py/ and bin/
+	Node      string `json:"node"` // a node of version 22 or later
+	Source    string `json:"source"`
+	Mcpsplice string `json:"mcpsplice"`
+}
+
+// A server is somebody else's, with the forms of the table that it is in.
+type server struct {
+	name    string
+	profile string   // file in profiles/
+	title   string   // what it calls itself, for profiles that leave this open
+	without []string // checks of the profile that it cannot be put to
+	stdio   func(t tools, tmp string) []string
+	http    func(t tools) []string
+	forms   string   // a letter each
+	clients []string // nil means all
+}
+
+// A client is somebody else's, in one mode.
+type client struct {
+	name    string
+	family  string // clients of one family parse results alike
+	mode    string // INTEROP_MODE
+	era     string // the era it speaks; auto takes the newest it is offered
+	command func(t tools) []string
+}
+
+var clients = []client{
+	{"ts1", "ts1", "", "legacy", nodeScript("ts1.mjs")},
+	{"ts2", "ts2", "modern", "modern", nodeScript("ts2.mjs")},
+	{"ts2-legacy", "ts2", "legacy", "legacy", nodeScript("ts2.mjs")},
+	{"py", "py", "auto", "auto", pythonScript("client.py")},
+	{"py-legacy", "py", "legacy", "legacy", pythonScript("client.py")},
+	{"go", "go", "auto", "auto", goBinary("gosdk-client")},
+	{"go-legacy", "go", "legacy", "legacy", goBinary("gosdk-client")},
+}
+
+var servers = []server{
+	{
+		name: "everything", profile: "everything", forms: "ABCD",
+		stdio: func(t tools, _ string) []string {
+			return []string{t.Node, t.npm("server-everything/dist/index.js"), "stdio"}
+		},
+		http: func(t tools) []string {
+			return []string{
+				t.Node, "--import", filepath.Join(t.Dir, "node", "loopback.mjs"),
+				t.npm("server-everything/dist/index.js"), "streamableHttp",
+			}
+		},
+	},
+	{
+		name: "filesystem", profile: "filesystem", forms: "A",
+		stdio: func(t tools, tmp string) []string {
+			return []string{t.Node, t.npm("server-filesystem/dist/index.js"), filepath.Join(tmp, "allowed")}
+		},
+	},
+	{
+		name: "gosdk", profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"url"},
+		stdio: noTmp(goBinary("gosdk-server")), http: goBinary("gosdk-server", "-http"),
+	},
+	{
+		name: "gosdk-stateless", profile: "common", title: "interop-gosdk", forms: "BD",
+		without: []string{"url"}, clients: []string{"ts1", "ts2", "py", "go-legacy"},
+		http: goBinary("gosdk-server", "-http", "-stateless"),
+	},
+	{
+		name: "mcpgo", profile: "common", title: "interop-mcpgo", forms: "AB",
+		without: []string{"url", "exact", "updated"},
+		stdio:   noTmp(goBinary("mcpgo-server")), http: goBinary("mcpgo-server", "-http"),
+	},
+	{
+		name: "fastmcp", profile: "common", title: "interop-fastmcp", forms: "AB",
+		without: []string{"url", "sample", "roots", "updated"},
+		stdio:   noTmp(pythonScript("server.py")), http: pythonScript("server.py", "--http"),
+	},
+	{
+		name: "ts2", profile: "common", title: "interop-ts2", forms: "ABCD", without: []string{"exact"},
+		clients: []string{"ts1", "ts2", "py-legacy", "go-legacy"},
+		stdio:   noTmp(nodeScript("server.mjs")), http: nodeScript("server.mjs", "--http"),
+	},
+}
+
+func (t tools) npm(path string) string {
+	return filepath.Join(t.Dir, "node", "node_modules", "@modelcontextprotocol", path)
+}
+
+func nodeScript(name string, args ...string) func(tools) []string {
+	return func(t tools) []string { return append([]string{t.Node, filepath.Join(t.Dir, "node", name)}, args...) }
+}
+
+func pythonScript(name string, args ...string) func(tools) []string {
+	return func(t tools) []string {
+		python := filepath.Join(t.Dir, "py", "bin", "python")
+		return append([]string{python, filepath.Join(t.Source, "peers", "python", name)}, args...)
+	}
+}
+
+func goBinary(name string, args ...string) func(tools) []string {
+	return func(t tools) []string { return append([]string{filepath.Join(t.Dir, "bin", name)}, args...) }
+}
+
+func noTmp(command func(tools) []string) func(tools, string) []string {
+	return func(t tools, _ string) []string { return command(t) }
+}
+
+// The forms: how a client reaches a server. The first two are the controls.
+const (
+	directStdio = "stdio"
+	directHTTP  = "http"
+	formA       = "A" // stdio server, client over HTTP
+	formB       = "B" // HTTP server, client over stdio
+	formC       = "C" // stdio server, client over stdio
+	formD       = "D" // HTTP server, client over HTTP
+)
+
+// A row is one client at one server in one form.
+type row struct {
+	server server
+	form   string
+	client client
+}
+
+func (r row) String() string { return r.server.name + "/" + r.form + "/" + r.client.name }
+
+func (r row) direct() bool { return r.form == directStdio || r.form == directHTTP }
+
+func (r row) serverOverHTTP() bool {
+	return r.form == directHTTP || r.form == formB || r.form == formD
+}
+
+func (r row) clientOverHTTP() bool {
+	return r.form == directHTTP || r.form == formA || r.form == formD
+}
+
+// era is the era that the client has to end up in. Without a bridge an auto
+// client gets what the server has; a bridge offers the modern one to all.
+func (r row) era() string {
+	if r.client.era != "auto" {
+		return r.client.era
+	}
+	if r.direct() {
+		return "any"
+	}
+	return "modern"
+}
+
+// rows is the whole table, controls first.
+func rows() []row {
+	var all []row
+	for _, s := range servers {
+		forms := []string{}
+		if s.stdio != nil {
+			forms = append(forms, directStdio)
+		}
+		if s.http != nil {
+			forms = append(forms, directHTTP)
+		}
+		for _, form := range append(forms, strings.Split(s.forms, "")...) {
+			for _, c := range clients {
+				if s.clients == nil || slices.Contains(s.clients, c.name) {
+					all = append(all, row{s, form, c})
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b row) int {
+		switch {
+		case a.direct() == b.direct():
+			return 0
+		case a.direct():
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// profile is what the client of a row gets to know about the server, and the
+// checks to run, in order.
+func (r row) profile(tmp string) (text string, checks []string, err error) {
+	b, err := profiles.ReadFile("profiles/" + r.server.profile + ".json")
+	if err != nil {
+		return "", nil, err
+	}
+	text = strings.NewReplacer("$TMP", tmp, "$SERVER", r.server.title).Replace(string(b))
+	var p struct {
+		Checks []string `json:"checks"`
+	}
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return "", nil, fmt.Errorf("profile %s: %w", r.server.profile, err)
+	}
+	return text, slices.DeleteFunc(p.Checks, func(check string) bool {
+		return slices.Contains(r.server.without, check)
+	}), nil
+}
