@@ -89,21 +89,24 @@ func (outletCaller) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
 }
 
 func (s *server) plain(m *jsonrpc.Message) {
-	s.slots <- struct{}{}
-	s.start(func() {
-		defer s.release()
+	if m.Kind == jsonrpc.Response {
+		return
+	}
+	if !s.workers.run(func() {
 		s.sendNonEmpty(func(dst []byte) []byte { return AnswerPlain(s.ctx, s.handler, m, outletCaller{s}, dst) })
-	})
+	}) && m.Kind == jsonrpc.Request {
+		s.refuse(m.ID, s.tooMany())
+	}
 }
 
 func (s *server) plainBatch(data []byte) {
-	s.slots <- struct{}{}
-	s.start(func() {
-		defer s.release()
+	if !s.workers.run(func() {
 		s.sendNonEmpty(func(dst []byte) []byte {
 			return AnswerPlainBatch(s.ctx, s.handler, data, outletCaller{s}, s.opts.MaxInFlight, dst)
 		})
-	})
+	}) {
+		s.refuse(jsonrpc.ID{}, s.tooMany())
+	}
 }
 
 func (s *server) sendNonEmpty(build func(dst []byte) []byte) {

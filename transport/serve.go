@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"runtime/debug"
@@ -23,9 +24,12 @@ type ServeOptions struct {
 	// Fallback names a server that does not name itself.
 	Fallback  mcp.Implementation
 	Principal mcp.Principal
-	// MaxInFlight is how many requests are served at a time; further ones wait
-	// unread. Default DefaultMaxInFlight. Listen calls do not count.
+	// MaxInFlight is how many requests are served at a time. Default
+	// DefaultMaxInFlight. Listen calls do not count.
 	MaxInFlight int
+	// MaxQueued is how many further requests wait their turn; one more is
+	// refused. Default DefaultMaxQueued.
+	MaxQueued int
 	// Ordered serves requests one after the other, in the order of their
 	// arrival. Listen calls and notifications do not wait.
 	Ordered bool
@@ -41,6 +45,7 @@ type ServeOptions struct {
 // Defaults of [ServeOptions].
 const (
 	DefaultMaxInFlight = 64
+	DefaultMaxQueued   = 1024
 	DefaultDrain       = 10 * time.Second
 )
 
@@ -64,29 +69,20 @@ type server struct {
 	opts    ServeOptions
 	log     limitedLogger
 	session *session.Server
-	slots   chan struct{} // one for each request being served
+	workers *workers
 	ctx     context.Context
 	cancel  context.CancelCauseFunc
 
-	running sync.WaitGroup
-
-	mu       sync.Mutex
-	draining bool                               // nothing is started any more, guarded by mu
-	serving  map[string]context.CancelCauseFunc // modern requests by id, guarded by mu
-}
-
-// start runs f in a goroutine that Serve waits for, unless it drains already.
-func (s *server) start(f func()) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.draining {
-		s.running.Go(f)
-	}
+	mu      sync.Mutex
+	serving map[string]context.CancelCauseFunc // modern requests by id, guarded by mu
 }
 
 func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 	if opts.MaxInFlight <= 0 {
 		opts.MaxInFlight = DefaultMaxInFlight
+	}
+	if opts.MaxQueued <= 0 {
+		opts.MaxQueued = DefaultMaxQueued
 	}
 	if opts.Ordered {
 		opts.MaxInFlight = 1
@@ -99,7 +95,7 @@ func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 	}
 	s := &server{
 		link: link, opts: opts, log: limitedLogger{logger: opts.Logger},
-		slots:   make(chan struct{}, opts.MaxInFlight),
+		workers: newWorkers(opts.MaxInFlight, opts.MaxQueued),
 		serving: make(map[string]context.CancelCauseFunc),
 	}
 	s.handler = Guarded(handler, opts.Logger)
@@ -145,10 +141,11 @@ func (s *server) run(ctx context.Context) error {
 
 // drain ends what waits for changes, and gives requests in flight their time.
 func (s *server) drain() {
+	s.workers.close()
 	s.endListens()
 	idle := make(chan struct{})
 	go func() {
-		s.running.Wait()
+		s.workers.wait()
 		close(idle)
 	}()
 	timer := time.NewTimer(s.opts.Drain)
@@ -183,7 +180,6 @@ const listenPrefix = "listen "
 func (s *server) endListens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.draining = true
 	for key, cancel := range s.serving {
 		if len(key) > len(listenPrefix) && key[:len(listenPrefix)] == listenPrefix {
 			cancel(errDraining)
@@ -246,7 +242,7 @@ func (s *server) refuse(id jsonrpc.ID, err *jsonrpc.Error) {
 }
 
 func (s *server) send(build func(dst []byte) []byte) {
-	err := WithFrame(build, func(frame []byte) error { return s.link.Write(s.ctx, frame, len(s.slots) > 1) })
+	err := WithFrame(build, func(frame []byte) error { return s.link.Write(s.ctx, frame, s.workers.busy.Load() > 1) })
 	if err != nil {
 		s.log.Debug("a message was not sent", "err", err)
 	}
@@ -306,7 +302,7 @@ func (s *server) notification(m *jsonrpc.Message) {
 	case mcp.NotificationInitialized:
 		s.session.SetOutlet(s)
 	default:
-		s.start(func() { s.session.Notified(s.ctx, m) })
+		s.workers.beside(func() { s.session.Notified(s.ctx, m) })
 	}
 }
 
@@ -335,17 +331,21 @@ func (s *server) legacyRequest(m *jsonrpc.Message) {
 	case mcp.MethodInitialize:
 		// Nothing can follow before its answer; and the answer may need the
 		// handler, which may need us.
-		s.start(func() { s.answerLegacy(m) })
+		s.workers.beside(func() { s.answerLegacy(m) })
 		return
 	}
-	s.slots <- struct{}{}
-	s.start(func() {
-		defer s.release()
-		s.answerLegacy(m)
-	})
+	if !s.workers.run(func() { s.answerLegacy(m) }) {
+		s.refuse(m.ID, s.tooMany())
+	}
 }
 
-func (s *server) release() { <-s.slots }
+// tooMany is the answer to a request that there is no room for.
+func (s *server) tooMany() *jsonrpc.Error {
+	return jsonrpc.ToWire(&mcp.CallError{
+		Kind: mcp.LimitExceeded, Limit: "MaxQueued", Outcome: mcp.NotSent,
+		Public: fmt.Sprintf("%d requests are in flight and %d wait", s.opts.MaxInFlight, s.opts.MaxQueued),
+	})
+}
 
 func (s *server) answerLegacy(m *jsonrpc.Message) {
 	result, err := s.session.Handle(s.ctx, m, s)
@@ -374,13 +374,17 @@ func (s *server) modernRequest(m *jsonrpc.Message) {
 		s.refuse(m.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", m.ID.Raw()))
 		return
 	}
-	if req.Method != mcp.MethodListen {
-		s.slots <- struct{}{}
+	run := s.workers.run
+	if req.Method == mcp.MethodListen {
+		run = s.workers.beside
 	}
-	s.start(func() {
-		defer s.finish(key, cancel, req)
+	if !run(func() {
+		defer s.finish(key, cancel)
 		s.answerModern(ctx, req, m.ID)
-	})
+	}) {
+		s.finish(key, cancel)
+		s.refuse(m.ID, s.tooMany())
+	}
 }
 
 func (s *server) begin(key string, cancel context.CancelCauseFunc) bool {
@@ -393,14 +397,11 @@ func (s *server) begin(key string, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-func (s *server) finish(key string, cancel context.CancelCauseFunc, req *mcp.Request) {
+func (s *server) finish(key string, cancel context.CancelCauseFunc) {
 	cancel(nil)
 	s.mu.Lock()
 	delete(s.serving, key)
 	s.mu.Unlock()
-	if req.Method != mcp.MethodListen {
-		s.release()
-	}
 }
 
 func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.ID) {
