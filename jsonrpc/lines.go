@@ -55,6 +55,7 @@ type LineReader struct {
 	unterminated bool
 
 	lengthFraming atomic.Bool
+	spare         atomic.Pointer[[]byte] // memory of a line that was given back
 }
 
 // NewLineReader returns a reader of lines of at most limit bytes; 0 or less
@@ -156,7 +157,8 @@ func (l *LineReader) finish(piece []byte) ([]byte, error) {
 		return nil, &LineTooLongError{Limit: l.limit, Seen: n}
 	}
 	if line == nil {
-		line = bytes.Clone(trim(piece))
+		piece = trim(piece)
+		line = append(l.memory(len(piece)), piece...)
 		l.shrink(len(line))
 		return line, nil
 	}
@@ -168,10 +170,42 @@ func (l *LineReader) finish(piece []byte) ([]byte, error) {
 	return trim(line), nil
 }
 
+// Bounds of the memory of lines that is used again: less is not worth it, and
+// more is not kept.
+const (
+	minRecycled = 16 << 10
+	maxRecycled = maxBlock
+)
+
+// Recycle gives the memory of a line back, so that a later line can have it. The
+// line must not be used any more, nor anything that aliases it. It may be called
+// concurrently; lines need not be given back.
+func (l *LineReader) Recycle(line []byte) {
+	if cap(line) >= minRecycled && cap(line) <= maxRecycled {
+		line = line[:0]
+		l.spare.Store(&line)
+	}
+}
+
+// memory returns an empty slice that holds n bytes without growing, or nil.
+func (l *LineReader) memory(n int) []byte {
+	if n < minRecycled {
+		return nil
+	}
+	spare := l.spare.Swap(nil)
+	if spare == nil || cap(*spare) < n {
+		return nil
+	}
+	return *spare
+}
+
 // shrink gives a grown block back once lines have been small for a while.
 func (l *LineReader) shrink(line int) {
 	if l.small++; line > blockSize/2 {
 		l.small = 0
+	}
+	if l.small == smallLines {
+		l.spare.Store(nil)
 	}
 	if len(l.block) == blockSize || l.small < smallLines || l.end-l.start > blockSize/2 {
 		return
@@ -197,14 +231,12 @@ func (l *LineReader) makeRoom() {
 	case l.long != nil:
 		l.long = append(l.long, l.block[l.start:l.end]...)
 		l.start, l.end, l.searched = 0, 0, 0
-	case unread <= len(l.block)/2:
+	case len(l.block) < maxBlock && unread > len(l.block)/2:
+		l.move(make([]byte, 2*len(l.block)))
+	case unread < len(l.block):
 		if l.start > 0 {
 			l.move(l.block)
 		}
-	case len(l.block) < maxBlock:
-		l.move(make([]byte, 2*len(l.block)))
-	case unread < len(l.block):
-		l.move(l.block)
 	default:
 		l.long = append(make([]byte, 0, 2*maxBlock), l.block...)
 		l.start, l.end, l.searched = 0, 0, 0

@@ -8,8 +8,11 @@ import "context"
 //
 // Handle is called concurrently. It returns when the request has ended; ctx ends
 // when whoever asked no longer wants the answer. An error is answered to the
-// peer by [jsonrpc.ToWire]. The result of a notification is not used. Handle
-// must not change req, which it may keep, nor use caller after it has returned.
+// peer by [jsonrpc.ToWire]. The result of a notification is not used.
+//
+// Req and caller are valid until Handle returns, as is all that req refers to:
+// the memory of a large message is used again. Whoever keeps a part of it copies
+// that part ([bytes.Clone]); the result may alias it. Req must not be changed.
 type Handler interface {
 	Handle(ctx context.Context, req *Request, caller Caller) (Result, error)
 }

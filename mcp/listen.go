@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 
@@ -77,9 +78,17 @@ func (f *Filter) Wants(n *Notification) bool {
 		return f.ResourcesListChanged
 	case NotificationResourceUpdated:
 		uri, _ := n.Params.LookupString("uri")
-		return slices.Contains(f.ResourceSubscriptions, uri)
+		return slices.ContainsFunc(f.ResourceSubscriptions, func(of string) bool { return isPart(uri, of) })
 	}
 	return f.Session
+}
+
+// isPart reports whether uri is the resource of or a part of it: an update "might
+// be [of] a sub-resource of the one that the client actually subscribed to"
+// (2025-11-25 and 2026-07-28, schema, ResourceUpdatedNotificationParams).
+func isPart(uri, of string) bool {
+	rest, ok := strings.CutPrefix(uri, strings.TrimSuffix(of, "/"))
+	return uri == of || ok && of != "" && rest != "" && strings.ContainsRune("/?#", rune(rest[0]))
 }
 
 // Acknowledge returns the notification that confirms the filter.
