@@ -74,6 +74,7 @@ fix: ## fail where go fix knows a newer way to write something
 .PHONY: test
 test: ## all tests, with the race detector
 	$(GO) test $(TESTFLAGS) $(PKGS)
+	set -e; for dir in $(MODULES); do $(GO) -C $$dir test -count=1 ./...; done
 
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME, one after the other

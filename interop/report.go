@@ -44,11 +44,12 @@ func judgeCheck(done map[string][]check, r row, c check, expectations []*expecta
 	o := outcome{row: r, check: c, verdict: passed}
 	controls := controlsOf(done, r, c.Name)
 	directFails := slices.ContainsFunc(controls, func(c check) bool { return !c.OK })
+	alike := slices.ContainsFunc(controls, func(c check) bool { return !c.OK && !follows(c) })
 	expected := find(expectations, r, c.Name)
 	switch {
 	case !c.OK && expected == nil:
 		o.verdict, o.why = failed, c.Detail
-		if directFails {
+		if alike {
 			o.why += " (without the bridge it fails too, but this row has no expectation)"
 		}
 	case !c.OK:
@@ -89,10 +90,13 @@ func controlsOf(done map[string][]check, r row, name string) []check {
 // sameOf gives what a check yields without a bridge: by the same client or,
 // where that one does not work, by another one of its family.
 func sameOf(done map[string][]check, r row, name string) string {
+	family := []client{r.client}
 	for _, c := range clients {
-		if c.family != r.client.family {
-			continue
+		if c.family == r.client.family && c.name != r.client.name {
+			family = append(family, c)
 		}
+	}
+	for _, c := range family {
 		for _, control := range controlsOf(done, row{r.server, r.form, c}, name) {
 			if control.OK && control.Same != "" {
 				return control.Same
@@ -125,27 +129,32 @@ func report(w io.Writer, all []outcome, unused []*expectation, logs string) bool
 	return count[failed]+len(unused) == 0
 }
 
-// printFailures prints a line for each failure, and one for all those of a row
-// that follow from one cause: a process that did not start, a client that did
-// not connect.
+// follows tells whether a check failed only because a process did not start or
+// a client did not connect.
+func follows(c check) bool {
+	return strings.HasPrefix(c.Detail, "not run: ") || strings.HasSuffix(c.Detail, "not connected")
+}
+
+// printFailures prints a line for each row and cause of failure.
 func printFailures(w io.Writer, all []outcome) {
-	follows := func(o outcome) bool {
-		return strings.HasPrefix(o.check.Detail, "not run: ") || strings.HasSuffix(o.check.Detail, "not connected")
-	}
-	following := map[string]int{}
+	type cause struct{ row, why string }
+	var causes []cause
+	names := map[cause][]string{}
 	for _, o := range all {
-		if o.verdict == failed && follows(o) && o.check.Name != "connect" {
-			following[o.row.String()]++
+		if o.verdict != failed {
+			continue
 		}
+		c := cause{o.row.String(), o.why}
+		if follows(o.check) && o.check.Name != "connect" {
+			c.why = "not connected"
+		}
+		if names[c] == nil {
+			causes = append(causes, c)
+		}
+		names[c] = append(names[c], o.check.Name)
 	}
-	for _, o := range all {
-		switch n := following[o.row.String()]; {
-		case o.verdict != failed, follows(o) && o.check.Name != "connect":
-		case o.check.Name == "connect" && n > 0:
-			fmt.Fprintf(w, "FAIL %s/connect, and %d checks with it: %s\n", o.row, n, o.why)
-		default:
-			fmt.Fprintf(w, "FAIL %s/%s: %s\n", o.row, o.check.Name, o.why)
-		}
+	for _, c := range causes {
+		fmt.Fprintf(w, "FAIL %s/%s: %s\n", c.row, strings.Join(names[c], ","), c.why)
 	}
 }
 

@@ -64,6 +64,11 @@ func WithoutSession(params *jsonrpc.Value) jsonrpc.Value {
 	return jsonrpc.Edited(params, jsonrpc.Edit{Name: "notifications", Value: filter.Raw()})
 }
 
+// Empty reports whether the filter asks for nothing that a modern server has.
+func (f *Filter) Empty() bool {
+	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
+}
+
 // Wants reports whether the filter lets a notification through. An acknowledgement
 // passes always.
 func (f *Filter) Wants(n *Notification) bool {

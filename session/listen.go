@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -11,15 +12,17 @@ import (
 )
 
 // A listen is one subscriptions/listen call that the session keeps open at its
-// handler: its own one for lists and for what comes outside calls, or that of
+// handler: one of its own, for lists or for what comes outside calls, or that of
 // one resource.
 type listen struct {
 	filter mcp.Filter
+	ctx    context.Context // of this one call
 	cancel context.CancelFunc
 
-	once  sync.Once
-	acked chan struct{}
-	ack   mcp.Filter // set before acked is closed
+	once    sync.Once
+	acked   chan struct{} // closed when the call was acknowledged or has failed
+	ack     mcp.Filter    // set before acked is closed, like failure
+	failure error
 }
 
 // Waits between attempts to listen again after a listen call has ended.
@@ -28,37 +31,48 @@ const (
 	maxRelisten = 30 * time.Second
 )
 
-// openOwnListen opens the session's own listen call, once the client is
+// Keys of the session's own listen calls, beside URIs, which are not empty and
+// hold no control characters at their beginning.
+const (
+	ownLists   = ""            // changes of lists
+	ownSession = "\x00session" // what a legacy server sends outside calls
+)
+
+// openOwnListens opens the session's own listen calls, once the client is
 // initialized and there is somewhere to deliver.
-func (s *Server) openOwnListen() {
+func (s *Server) openOwnListens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.outlet == nil || s.meta.Revision == "" || s.listens[""] != nil {
+	if s.outlet == nil || s.meta.Revision == "" || s.listens[ownSession] != nil {
 		return
 	}
-	filter := s.capabilities.ListFilter()
-	filter.Session = true
-	s.startListen("", filter)
+	s.startListen(ownSession, mcp.Filter{Session: true})
+	if lists := s.capabilities.ListFilter(); lists.ToolsListChanged || lists.PromptsListChanged || lists.ResourcesListChanged {
+		s.startListen(ownLists, lists)
+	}
 }
 
-// reopenOwnListen has the session's own listen call take up a new log level.
-// The old one ends when the new one has been acknowledged.
-func (s *Server) reopenOwnListen() {
+// reopenSessionListen has the listen call for what comes outside calls take up a
+// new log level. The old one ends when the new one has been acknowledged, so
+// that nothing is missed; one that is not acknowledged itself ends at once.
+func (s *Server) reopenSessionListen() {
 	s.mu.Lock()
-	old := s.listens[""]
-	if old == nil {
-		s.mu.Unlock()
-		return
-	}
 	defer s.mu.Unlock()
-	if s.closed {
+	old := s.listens[ownSession]
+	if old == nil || s.closed {
 		return
 	}
-	l := s.startListen("", old.filter)
+	l := s.startListen(ownSession, old.filter)
+	select {
+	case <-old.acked:
+	default:
+		old.cancel()
+		return
+	}
 	s.running.Go(func() {
 		select {
 		case <-l.acked:
-		case <-s.ctx.Done():
+		case <-l.ctx.Done(): // replaced in its turn, or the session has ended
 		}
 		old.cancel()
 	})
@@ -67,7 +81,7 @@ func (s *Server) reopenOwnListen() {
 // startListen starts a listen call under a key. s.mu is held.
 func (s *Server) startListen(key string, filter mcp.Filter) *listen {
 	ctx, cancel := context.WithCancel(s.ctx)
-	l := &listen{filter: filter, cancel: cancel, acked: make(chan struct{})}
+	l := &listen{filter: filter, ctx: ctx, cancel: cancel, acked: make(chan struct{})}
 	if s.closed {
 		cancel()
 		close(l.acked)
@@ -77,15 +91,15 @@ func (s *Server) startListen(key string, filter mcp.Filter) *listen {
 	meta := s.meta
 	s.running.Go(func() {
 		defer cancel()
-		s.keepListening(ctx, l, meta)
+		s.keepListening(l, meta)
 	})
 	return l
 }
 
 // keepListening listens, and again with a growing wait when the call ends before
 // the session does.
-func (s *Server) keepListening(ctx context.Context, l *listen, meta mcp.Metadata) {
-	wait := minRelisten
+func (s *Server) keepListening(l *listen, meta mcp.Metadata) {
+	ctx, wait := l.ctx, minRelisten
 	for ctx.Err() == nil {
 		started := time.Now()
 		req := &mcp.Request{Method: mcp.MethodListen, Params: l.filter.Params(), Meta: meta}
@@ -110,15 +124,15 @@ func (s *Server) keepListening(ctx context.Context, l *listen, meta mcp.Metadata
 func (l *listen) refused(err error) bool {
 	refused := false
 	l.once.Do(func() {
-		refused = jsonrpc.FromPeer(err) || isWireError(err)
+		_, ours := errors.AsType[*mcp.CallError](err)
+		_, wire := errors.AsType[*jsonrpc.Error](err)
+		refused = wire && !ours
+		if ours {
+			l.failure = err
+		}
 		close(l.acked)
 	})
 	return refused
-}
-
-func isWireError(err error) bool {
-	_, ok := err.(*jsonrpc.Error)
-	return ok
 }
 
 // acknowledge takes up what the handler confirmed.
@@ -172,8 +186,8 @@ const maxSubscriptions = mcp.MaxResourceSubscriptions
 // acknowledged.
 func (s *Server) subscribe(ctx context.Context, m *jsonrpc.Message) (mcp.Result, error) {
 	uri, ok := m.Body.LookupString("uri")
-	if !ok || uri == "" {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a string")
+	if !ok || uri == "" || uri[0] < ' ' {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a URI")
 	}
 	s.mu.Lock()
 	if !s.capabilities.Resources.Subscribe {
@@ -199,6 +213,9 @@ func (s *Server) subscribe(ctx context.Context, m *jsonrpc.Message) (mcp.Result,
 	}
 	if len(l.ack.ResourceSubscriptions) == 0 {
 		s.drop(uri, l)
+		if l.failure != nil {
+			return mcp.Result{}, l.failure
+		}
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: the server does not take subscriptions to this resource")
 	}
 	return mcp.Result{}, nil
@@ -206,8 +223,8 @@ func (s *Server) subscribe(ctx context.Context, m *jsonrpc.Message) (mcp.Result,
 
 func (s *Server) unsubscribe(m *jsonrpc.Message) (mcp.Result, error) {
 	uri, ok := m.Body.LookupString("uri")
-	if !ok || uri == "" {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a string")
+	if !ok || uri == "" || uri[0] < ' ' {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a URI")
 	}
 	s.mu.Lock()
 	l := s.listens[uri]

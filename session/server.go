@@ -1,8 +1,10 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -22,7 +24,8 @@ type Outlet interface {
 // ServerOptions configure a [Server]. The zero value is usable.
 type ServerOptions struct {
 	// Fallback names a server that does not name itself.
-	Fallback  mcp.Implementation
+	Fallback mcp.Implementation
+	// Principal is who the client is for certain; the zero value for anonymous.
 	Principal mcp.Principal
 	// ID tells this session from all others ([mcp.Metadata.Session]).
 	ID     string
@@ -77,6 +80,9 @@ func (s *Server) Close() {
 	s.running.Wait()
 }
 
+// Done is closed when the session has been closed.
+func (s *Server) Done() <-chan struct{} { return s.ctx.Done() }
+
 // Revision returns the negotiated revision, empty before initialize.
 func (s *Server) Revision() mcp.Revision {
 	s.mu.Lock()
@@ -96,8 +102,12 @@ func (s *Server) Initialize(ctx context.Context, m *jsonrpc.Message) (mcp.Result
 		Principal: s.opts.Principal,
 		Session:   s.opts.ID,
 	}
-	meta.Client, _ = m.Body.Lookup("clientInfo")
-	meta.Capabilities, _ = m.Body.Lookup("capabilities")
+	if client := m.Body.Get("clientInfo"); client.IsObject() {
+		meta.Client = bytes.Clone(client.Raw())
+	}
+	if capabilities := m.Body.Get("capabilities"); capabilities.IsObject() {
+		meta.Capabilities = bytes.Clone(capabilities.Raw())
+	}
 	s.mu.Lock()
 	again := s.meta.Revision != ""
 	s.mu.Unlock()
@@ -122,7 +132,7 @@ func (s *Server) SetOutlet(out Outlet) {
 	s.outlet = out
 	s.mu.Unlock()
 	if out != nil {
-		s.openOwnListen()
+		s.openOwnListens()
 	}
 }
 
@@ -176,8 +186,8 @@ func (s *Server) call(ctx context.Context, id jsonrpc.ID, req *mcp.Request, out 
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", id.Raw())
 	}
 	defer s.end(key)
-	result, err := s.handler.Handle(ctx, req, &caller{session: s, out: out})
-	if context.Cause(ctx) == ErrCancelled {
+	result, err := s.handler.Handle(ctx, req, &caller{session: s, out: out, req: req})
+	if errors.Is(context.Cause(ctx), ErrCancelled) {
 		return mcp.Result{}, ErrCancelled
 	}
 	if err != nil {
@@ -214,7 +224,7 @@ func (s *Server) Notified(ctx context.Context, m *jsonrpc.Message) {
 	method := mcp.MethodName(m.Method)
 	switch method {
 	case mcp.NotificationInitialized:
-		s.openOwnListen()
+		s.openOwnListens()
 		return
 	case mcp.NotificationCancelled:
 		s.cancelled(m)
@@ -272,20 +282,40 @@ func (s *Server) setLevel(m *jsonrpc.Message) (mcp.Result, error) {
 	}
 	s.meta.LogLevel = level
 	s.mu.Unlock()
-	s.reopenOwnListen()
+	s.reopenSessionListen()
 	return mcp.Result{}, nil
+}
+
+// EndAnswers fails the questions that are open, and later ones: nothing more
+// comes from the client.
+func (s *Server) EndAnswers() {
+	s.asks.Fail(&mcp.CallError{
+		Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Public: "the client has stopped sending",
+	}, true)
 }
 
 // A caller is the way back to the client for one request.
 type caller struct {
 	session *Server
 	out     Outlet
+	req     *mcp.Request // nil outside requests
 }
 
-// Notify implements [mcp.Caller].
+// Notify implements [mcp.Caller]. It lets through what the request, or the
+// session, has asked for.
 func (c *caller) Notify(ctx context.Context, n *mcp.Notification) error {
-	if n.Method == mcp.NotificationAcknowledged {
+	switch n.Method {
+	case mcp.NotificationAcknowledged:
 		return nil
+	case mcp.NotificationProgress:
+		if c.req.Meta.ProgressToken.IsZero() {
+			return nil
+		}
+	case mcp.NotificationMessage:
+		level, _ := n.Params.LookupString("level")
+		if !wantsLog(c.req, mcp.Level(level)) {
+			return nil
+		}
 	}
 	return sendNotification(ctx, c.out, n)
 }
@@ -299,9 +329,16 @@ func sendNotification(ctx context.Context, out Outlet, n *mcp.Notification) erro
 	return out.Send(ctx, frame)
 }
 
-// Ask implements [mcp.Caller]: it sends the client a request of ours.
+// Ask implements [mcp.Caller]: it sends the client a request of ours, if the
+// client has declared that it can be asked.
 func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	s := c.session
+	s.mu.Lock()
+	capabilities := s.meta.Capabilities
+	s.mu.Unlock()
+	if !declares(capabilities, req.Method) {
+		return mcp.Result{}, mcp.ErrCannotAsk
+	}
 	call, err := s.asks.Start(req)
 	if err != nil {
 		return mcp.Result{}, err
@@ -340,10 +377,10 @@ func forLegacyClient(method string, r mcp.Result) (mcp.Result, error) {
 		return r, nil
 	}
 	r.Value = r.Indexed()
-	if r.Type() == mcp.InputRequired {
+	if kind := r.Type(); kind != mcp.Complete {
 		return mcp.Result{}, &mcp.CallError{
 			Method: method, Kind: mcp.Unsupported, Outcome: mcp.Answered,
-			Public: "the server needs input in a way that this client's revision does not have",
+			Public: fmt.Sprintf("the server's result is of type %.40q, which this client's revision does not have", kind),
 		}
 	}
 	switch method {

@@ -99,12 +99,17 @@ func (h *Held) Release() {
 	h.timer = time.AfterFunc(h.table.opts.Idle, h.expire)
 }
 
+// expire ends the session if nobody uses it. From the moment that this is
+// certain nobody finds it any more.
 func (h *Held) expire() {
 	h.table.mu.Lock()
 	idle := h.users == 0 && h.table.sessions[h.ID] == h
+	if idle {
+		delete(h.table.sessions, h.ID)
+	}
 	h.table.mu.Unlock()
 	if idle {
-		h.End()
+		h.Close()
 	}
 }
 

@@ -30,17 +30,22 @@ type gate struct {
 	busy  bool          // somebody writes, guarded by mu
 	err   error         // why nothing can be written any more, guarded by mu
 	room  chan struct{} // closed when the queue has been taken; nil if nobody waits
+	still chan struct{} // closed when all has been written; nil if nobody waits
 	done  sync.WaitGroup
+
+	// broken is called once, when a write has failed and what was queued is lost.
+	broken func()
 }
 
-func newGate(w io.Writer, limit int) *gate {
+func newGate(w io.Writer, limit int, broken func()) *gate {
 	if limit <= 0 {
 		limit = DefaultMaxQueue
 	}
-	return &gate{w: w, try: nonBlocking(w), limit: limit}
+	return &gate{w: w, try: nonBlocking(w), limit: limit, broken: broken}
 }
 
-// write sends or queues one frame with its end.
+// write sends or queues one frame with its end. An error means that nothing of
+// it has been written.
 func (g *gate) write(ctx context.Context, frame []byte, more bool) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
@@ -71,8 +76,7 @@ func (g *gate) write(ctx context.Context, frame []byte, more bool) error {
 	} else {
 		g.mu.Unlock()
 	}
-	g.drain(frame)
-	return nil
+	return g.drain(frame)
 }
 
 // waitForRoom waits until the queue has been taken. g.mu is held before, and
@@ -92,26 +96,38 @@ func (g *gate) waitForRoom(ctx context.Context) error {
 	return nil
 }
 
-// drain writes frame and then what is queued, until nothing is left or the
-// writer would have to wait.
-func (g *gate) drain(frame []byte) {
-	for {
+// maxPieces is how many pieces of others one writer writes on.
+const maxPieces = 8
+
+// drain writes frame and then what is queued, until nothing is left, the writer
+// would have to wait, or it has done enough for others. The error is that of
+// frame, if nothing of it was written.
+func (g *gate) drain(frame []byte) error {
+	own := frame != nil
+	for pieces := 0; ; pieces++ {
+		if pieces > maxPieces {
+			g.handOver(frame)
+			return nil
+		}
 		if frame != nil {
 			n, err := g.attempt(frame)
 			if err == nil && n < len(frame) {
 				n, err = g.linger(frame, n)
 			}
 			if err != nil {
-				g.shut(err)
-				return
+				g.fail(err)
+				if own && pieces == 0 && n == 0 {
+					return err
+				}
+				return nil
 			}
 			if n < len(frame) {
 				g.handOver(frame[n:])
-				return
+				return nil
 			}
 		}
 		if frame = g.take(); frame == nil {
-			return
+			return nil
 		}
 	}
 }
@@ -151,6 +167,7 @@ func (g *gate) take() []byte {
 	defer g.mu.Unlock()
 	if len(g.queue) == 0 || g.err != nil {
 		g.busy = false
+		g.tellStill()
 		if cap(g.out) > maxPooledFrame {
 			g.out = nil
 		}
@@ -168,28 +185,81 @@ func (g *gate) take() []byte {
 // for the peer as long as it takes.
 func (g *gate) handOver(rest []byte) {
 	rest = append(make([]byte, 0, len(rest)), rest...)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil {
+		return // nothing is started any more
+	}
 	g.done.Go(func() {
 		for frame := rest; frame != nil; frame = g.take() {
 			if _, err := g.w.Write(frame); err != nil {
-				g.shut(err)
+				g.fail(err)
 				return
 			}
 		}
 	})
 }
 
-// shut lets nothing in any more.
-func (g *gate) shut(err error) {
+// failure returns why nothing can be written any more.
+func (g *gate) failure() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.err == nil {
+	return g.err
+}
+
+// fail shuts the gate after a write has failed, and tells so.
+func (g *gate) fail(err error) {
+	if g.shut(err) && g.broken != nil {
+		g.broken()
+	}
+}
+
+// flush waits until all that was handed in has been written, or cannot be, no
+// longer than ctx.
+func (g *gate) flush(ctx context.Context) error {
+	g.mu.Lock()
+	if !g.busy || g.err != nil {
+		defer g.mu.Unlock()
+		return g.err
+	}
+	if g.still == nil {
+		g.still = make(chan struct{})
+	}
+	still := g.still
+	g.mu.Unlock()
+	select {
+	case <-still:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// tellStill wakes those who flush. g.mu is held.
+func (g *gate) tellStill() {
+	if g.still != nil {
+		close(g.still)
+		g.still = nil
+	}
+}
+
+// shut lets nothing in any more. It reports whether it is the first to do so.
+func (g *gate) shut(err error) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first := g.err == nil
+	if first {
 		g.err = err
 	}
 	g.queue = nil
+	g.tellStill()
 	if g.room != nil {
 		close(g.room)
 		g.room = nil
 	}
+	return first
 }
 
 // closeWait bounds waiting for a flusher whose writer cannot be unblocked.

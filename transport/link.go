@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
@@ -50,12 +51,19 @@ const DefaultMaxQueue = 4 << 20
 
 // A lineLink frames messages by newlines.
 type lineLink struct {
-	lines  *jsonrpc.LineReader
-	gate   *gate
-	opts   LineOptions
-	close  func() error
+	// Set at construction.
+	lines *jsonrpc.LineReader
+	gate  *gate
+	opts  LineOptions
+	close func() error
+
 	once   sync.Once
-	closed error
+	closed error // set by once
+
+	mu      sync.Mutex
+	ending  *time.Timer // ends the link after a failed write, guarded by mu
+	forced  bool        // and has done so, guarded by mu
+	closing bool        // Close was called, guarded by mu
 }
 
 // NewLineLink returns a link of newline-framed messages over r and w. Close
@@ -64,13 +72,47 @@ type lineLink struct {
 // If w is a file or socket in non-blocking mode, a writer of a message never
 // waits for a peer that does not read.
 func NewLineLink(r io.Reader, w io.Writer, closer func() error, opts LineOptions) Link {
-	return &lineLink{
+	l := &lineLink{
 		lines: jsonrpc.NewLineReader(r, opts.MaxLine),
-		gate:  newGate(w, opts.MaxQueue),
 		opts:  opts,
 		close: closer,
 	}
+	l.gate = newGate(w, opts.MaxQueue, l.writingFailed)
+	return l
 }
+
+// lastReads is how long a link whose peer takes nothing more is still read: what
+// it wrote before may hold answers, and the end of its output tells more than a
+// failed write.
+const lastReads = 250 * time.Millisecond
+
+// writingFailed ends the link soon: messages that were queued are lost, and who
+// waits for their answers must learn it.
+func (l *lineLink) writingFailed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closing {
+		l.ending = time.AfterFunc(lastReads, func() {
+			l.mu.Lock()
+			l.forced = !l.closing
+			l.mu.Unlock()
+			_ = l.end() // Close returns the error
+		})
+	}
+}
+
+func (l *lineLink) wasForced() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.forced
+}
+
+// A writeError says that a link has ended because nothing could be written to
+// the peer any more.
+type writeError struct{ err error }
+
+func (e *writeError) Error() string { return "the peer takes no more messages: " + e.err.Error() }
+func (e *writeError) Unwrap() error { return e.err }
 
 func (l *lineLink) Read() ([]byte, error) {
 	line, err := l.lines.ReadLine()
@@ -80,10 +122,16 @@ func (l *lineLink) Read() ([]byte, error) {
 		}
 		return line, nil
 	}
-	if _, goesOn := errors.AsType[*jsonrpc.LineTooLongError](err); !goesOn && l.opts.Explain != nil {
+	if _, goesOn := errors.AsType[*jsonrpc.LineTooLongError](err); goesOn {
+		return nil, err
+	}
+	switch {
+	case l.wasForced():
+		err = &writeError{l.gate.failure()}
+	case l.opts.Explain != nil:
 		err = l.opts.Explain(err)
 	}
-	return line, err
+	return nil, err
 }
 
 func (l *lineLink) Write(ctx context.Context, frame []byte, more bool) error {
@@ -94,6 +142,16 @@ func (l *lineLink) Write(ctx context.Context, frame []byte, more bool) error {
 }
 
 func (l *lineLink) Close() error {
+	l.mu.Lock()
+	l.closing = true
+	if l.ending != nil {
+		l.ending.Stop()
+	}
+	l.mu.Unlock()
+	return l.end()
+}
+
+func (l *lineLink) end() error {
 	l.once.Do(func() {
 		l.gate.shut(errLinkClosed)
 		l.closed = l.close()
@@ -108,6 +166,20 @@ type framingHint interface {
 	Unterminated() bool
 	Buffered() bool
 }
+
+// A flusher can wait until what was written has left this process.
+type flusher interface {
+	Flush(ctx context.Context) error
+}
+
+func (l *lineLink) Flush(ctx context.Context) error { return l.gate.flush(ctx) }
+
+// A recycler takes back the memory of messages that it has handed out.
+type recycler interface {
+	Recycle(message []byte)
+}
+
+func (l *lineLink) Recycle(message []byte) { l.lines.Recycle(message) }
 
 func (l *lineLink) SawLengthFraming() bool { return l.lines.SawLengthFraming() }
 func (l *lineLink) Unterminated() bool     { return l.lines.Unterminated() }

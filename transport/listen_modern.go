@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"sync"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -38,7 +39,11 @@ func ModernRequest(m *jsonrpc.Message, served mcp.Era) (*mcp.Request, *jsonrpc.E
 	if mcp.IsLegacyOnly(method) || mcp.IsNotificationName(method) {
 		return nil, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
 	}
-	return &mcp.Request{Method: method, Params: m.Body, Meta: meta}, nil
+	params := m.Body
+	if method == mcp.MethodListen {
+		params = mcp.WithoutSession(&params)
+	}
+	return &mcp.Request{Method: method, Params: params, Meta: meta}, nil
 }
 
 // A ModernCaller is the way back to a modern client for one request. It writes
@@ -48,6 +53,9 @@ type ModernCaller struct {
 	Out     session.Outlet
 	Request *mcp.Request
 	ID      jsonrpc.ID
+
+	once   sync.Once
+	filter mcp.Filter // of a listen call, set by once
 }
 
 // Notify implements [mcp.Caller].
@@ -57,7 +65,7 @@ func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 	case mcp.IsLegacyOnly(n.Method):
 		return nil
 	case c.Request.Method == mcp.MethodListen:
-		if n.Method == mcp.NotificationMessage || n.Method == mcp.NotificationProgress {
+		if !c.listensFor(n) {
 			return nil
 		}
 		params = mcp.WithSubscription(&params, c.ID)
@@ -72,6 +80,25 @@ func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 	return WithFrame(
 		func(dst []byte) []byte { return jsonrpc.AppendNotification(dst, n.Method, &params) },
 		func(frame []byte) error { return c.Out.Send(ctx, frame) })
+}
+
+// listensFor reports whether a listen call has asked for a notification
+// (2026-07-28, patterns/subscriptions, Opening a Stream). An extension's own
+// are let through: what its filter looks like is not known here.
+func (c *ModernCaller) listensFor(n *mcp.Notification) bool {
+	switch n.Method {
+	case mcp.NotificationMessage, mcp.NotificationProgress:
+		return false
+	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
+		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated:
+	default:
+		return true
+	}
+	c.once.Do(func() {
+		// The handler refuses params that hold no filter.
+		c.filter, _ = mcp.ReadFilter(&c.Request.Params)
+	})
+	return c.filter.Wants(n)
 }
 
 // Ask implements [mcp.Caller]: a modern client is not sent requests.

@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -33,11 +34,11 @@ func AnswerPlain(ctx context.Context, handler mcp.Handler, m *jsonrpc.Message, c
 
 // AnswerPlainBatch serves a JSON-RPC batch (JSON-RPC 2.0, section 6): its items
 // concurrently, but not more than limit at a time, each succeeding or failing
-// alone. It appends the array of answers to dst, or nothing if there are none.
-func AnswerPlainBatch(ctx context.Context, handler mcp.Handler, data []byte, caller mcp.Caller, limit int, dst []byte) []byte {
+// alone. It returns the array of answers, nil if there are none.
+func AnswerPlainBatch(ctx context.Context, handler mcp.Handler, data []byte, caller mcp.Caller, limit int) []byte {
 	items, err := jsonrpc.SplitBatch(data)
 	if err != nil {
-		return jsonrpc.AppendNullError(dst, jsonrpc.ToWire(err))
+		return jsonrpc.AppendNullError(nil, jsonrpc.ToWire(err))
 	}
 	answers := make([][]byte, len(items))
 	slots := make(chan struct{}, max(limit, 1))
@@ -50,18 +51,27 @@ func AnswerPlainBatch(ctx context.Context, handler mcp.Handler, data []byte, cal
 		})
 	}
 	running.Wait()
-	open := byte('[')
+	return joinAnswers(answers)
+}
+
+// joinAnswers returns the array of those answers that are not empty, nil if all
+// are.
+func joinAnswers(answers [][]byte) []byte {
+	var array []byte
 	for _, answer := range answers {
 		if len(answer) == 0 {
 			continue
 		}
-		dst = append(append(dst, open), answer...)
-		open = ','
+		open := byte('[')
+		if array != nil {
+			open = ','
+		}
+		array = append(append(array, open), answer...)
 	}
-	if open == '[' {
-		return dst
+	if array == nil {
+		return nil
 	}
-	return append(dst, ']')
+	return append(array, ']')
 }
 
 func answerPlainItem(ctx context.Context, handler mcp.Handler, item []byte, caller mcp.Caller) []byte {
@@ -92,25 +102,46 @@ func (s *server) plain(m *jsonrpc.Message) {
 	if m.Kind == jsonrpc.Response {
 		return
 	}
-	if !s.workers.run(func() {
-		s.sendNonEmpty(func(dst []byte) []byte { return AnswerPlain(s.ctx, s.handler, m, outletCaller{s}, dst) })
+	if !s.workers.run(len(m.Body.Raw()), func() {
+		s.sendNonEmpty(AnswerPlain(s.ctx, s.handler, m, outletCaller{s}, nil))
 	}) && m.Kind == jsonrpc.Request {
-		s.refuse(m.ID, s.tooMany())
+		s.refuse(m.ID, s.refusal())
 	}
 }
 
-func (s *server) plainBatch(data []byte) {
-	if !s.workers.run(func() {
-		s.sendNonEmpty(func(dst []byte) []byte {
-			return AnswerPlainBatch(s.ctx, s.handler, data, outletCaller{s}, s.opts.MaxInFlight, dst)
-		})
-	}) {
-		s.refuse(jsonrpc.ID{}, s.tooMany())
+// plainBatch serves the items of a batch as the requests that they are, and
+// answers when the last has ended.
+func (s *server) plainBatch(items [][]byte) {
+	answers := make([][]byte, len(items))
+	var left atomic.Int32
+	left.Store(int32(len(items)))
+	ended := func() {
+		if left.Add(-1) == 0 {
+			s.sendNonEmpty(joinAnswers(answers))
+		}
+	}
+	for i, item := range items {
+		if !s.workers.run(len(item), func() {
+			answers[i] = answerPlainItem(s.ctx, s.handler, item, outletCaller{s})
+			ended()
+		}) {
+			answers[i] = s.plainRefusal(item)
+			ended()
+		}
 	}
 }
 
-func (s *server) sendNonEmpty(build func(dst []byte) []byte) {
-	if frame := build(nil); len(frame) > 0 {
+// plainRefusal answers an item of a batch that is not taken.
+func (s *server) plainRefusal(item []byte) []byte {
+	var m jsonrpc.Message
+	if jsonrpc.Scan(item, &m) != nil || m.Kind != jsonrpc.Request {
+		return nil
+	}
+	return jsonrpc.AppendError(nil, m.ID, s.refusal())
+}
+
+func (s *server) sendNonEmpty(frame []byte) {
+	if len(frame) > 0 {
 		s.send(func(dst []byte) []byte { return append(dst, frame...) })
 	}
 }

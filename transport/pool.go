@@ -1,13 +1,17 @@
 package transport
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -25,6 +29,8 @@ const (
 
 // PoolOptions configure a [Pool]. The zero value is usable.
 type PoolOptions struct {
+	// Isolation says which clients share a connection; see [Automatic] for the
+	// zero value.
 	Isolation Isolation
 	// Max is how many connections there may be; at the limit one that is idle
 	// is closed, and if there is none the call fails. Default DefaultMaxConns.
@@ -49,33 +55,53 @@ const (
 
 // A Pool is a Handler over connections to one server, made when they are needed
 // and again after they have ended. A modern server gets one connection for all
-// clients; legacy ones get them as [Isolation] says. It is safe for concurrent
+// clients; legacy ones get them as [Isolation] says. While the server's era is
+// not known, one connection is made at a time. A Pool is safe for concurrent
 // use.
 type Pool struct {
-	dial func(ctx context.Context, meta *mcp.Metadata) (Edge, error)
-	opts PoolOptions
-
+	// Set at construction.
+	dial    func(ctx context.Context, meta *mcp.Metadata) (Edge, error)
+	opts    PoolOptions
 	ctx     context.Context // ends dialing
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	mu     sync.Mutex
-	conns  map[string]*pooled // guarded by mu, like what follows
-	modern bool               // the server has been found to be modern
+	conns  map[string]*pooled   // those that calls may join, by key; guarded by mu, like what follows
+	live   map[*pooled]struct{} // all that have not ended
+	sides  [2]side              // for clients that are not legacy, and those that are
 	closed bool
 	again  time.Time // no dialing before, after a failure
 	wait   time.Duration
 	reason error // the last failure to dial
 }
 
+// A side is what is known of the server with regard to clients of one era: a
+// server that has both eras is spoken to in the client's.
+type side struct {
+	era   mcp.Era // of the server, as the last connection showed
+	first *pooled // being made while the era is not known
+}
+
+// terms are what a client's requests say about the connection that they need.
+type terms struct {
+	legacy int           // 1 for a legacy client: the index of its side
+	own    string        // key of the client's connection to a legacy server
+	told   *mcp.Metadata // what the server is told of the client
+}
+
+// sharedKey is the key of the one connection to a modern server.
+const sharedKey = ""
+
 // A pooled connection, or one that is being made.
 type pooled struct {
-	key   string
+	terms terms         // of the client that it was made for
 	ready chan struct{} // closed when edge or err is set
 	edge  Edge
 	err   error
 
-	users int         // guarded by Pool.mu, like what follows
+	key   string      // in Pool.conns; guarded by Pool.mu, like what follows
+	users int         // calls
 	idle  *time.Timer // runs while there are no users
 	since time.Time   // when the last user left
 }
@@ -101,7 +127,8 @@ func (c *pooled) over() bool {
 // NewPool returns a pool whose connections dial makes. The metadata given to
 // dial are what the server is to be told of the client: its identity only if
 // the connection is the client's own, its capabilities as far as they can be
-// served.
+// served. Their revision is the client's: a server that has both eras is best
+// spoken to in that one ([DialOptions.Prefer]).
 func NewPool(dial func(ctx context.Context, meta *mcp.Metadata) (Edge, error), opts PoolOptions) *Pool {
 	if opts.Max <= 0 {
 		opts.Max = DefaultMaxConns
@@ -113,27 +140,46 @@ func NewPool(dial func(ctx context.Context, meta *mcp.Metadata) (Edge, error), o
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Pool{dial: dial, opts: opts, ctx: ctx, cancel: cancel, conns: make(map[string]*pooled)}
+	return &Pool{
+		dial: dial, opts: opts, ctx: ctx, cancel: cancel,
+		conns: make(map[string]*pooled), live: make(map[*pooled]struct{}),
+	}
 }
 
 // Handle implements [mcp.Handler]. A call that a connection did not take because
 // it had just ended is made once more on a new one.
 func (p *Pool) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	result, err := p.handle(ctx, req, caller)
-	if e, ok := errors.AsType[*mcp.CallError](err); ok &&
-		e.Kind == mcp.ConnectionLost && e.Outcome == mcp.NotSent && ctx.Err() == nil {
+	if lostUnsent(err) && ctx.Err() == nil {
 		return p.handle(ctx, req, caller)
 	}
 	return result, err
 }
 
+func lostUnsent(err error) bool {
+	e, ok := errors.AsType[*mcp.CallError](err)
+	return ok && e.Kind == mcp.ConnectionLost && e.Outcome == mcp.NotSent
+}
+
+// endingWait is how long a connection that takes no more calls may take to end
+// before it counts as another one's trouble.
+const endingWait = time.Second
+
 func (p *Pool) handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	c, err := p.acquire(ctx, &req.Meta)
+	c, err := p.acquire(ctx, req)
 	if err != nil {
 		return mcp.Result{}, err
 	}
 	defer p.release(c)
-	return c.edge.Handle(ctx, req, caller)
+	result, err := c.edge.Handle(ctx, req, caller)
+	if lostUnsent(err) {
+		select {
+		case <-c.edge.Done():
+		case <-ctx.Done():
+		case <-time.After(endingWait):
+		}
+	}
+	return result, err
 }
 
 // Close closes all connections and fails every later call. It waits until they
@@ -141,73 +187,130 @@ func (p *Pool) handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) 
 func (p *Pool) Close() error {
 	p.mu.Lock()
 	p.closed = true
-	conns := make([]*pooled, 0, len(p.conns))
-	for _, c := range p.conns {
-		conns = append(conns, c)
-	}
+	conns := slices.Collect(maps.Keys(p.live))
 	p.mu.Unlock()
 	p.cancel()
-	var err error
+	closed := make(chan error, len(conns))
 	for _, c := range conns {
-		<-c.ready
-		if c.edge != nil {
-			err = errors.Join(err, c.edge.Close())
-		}
+		go func() {
+			<-c.ready
+			if c.edge == nil {
+				closed <- nil
+				return
+			}
+			closed <- c.edge.Close()
+		}()
+	}
+	var err error
+	for range conns {
+		err = errors.Join(err, <-closed)
 	}
 	p.running.Wait()
 	return err
 }
 
-// terms returns under which key a client's connection is, and what the server
-// is told of the client.
-func (p *Pool) terms(meta *mcp.Metadata) (string, *mcp.Metadata) {
-	told := &mcp.Metadata{Principal: meta.Principal, Capabilities: meta.Capabilities}
-	if meta.Revision.Era() != mcp.Legacy {
+// terms returns what a client needs.
+func (p *Pool) terms(meta *mcp.Metadata) terms {
+	t := terms{told: &mcp.Metadata{
+		Revision: meta.Revision, Principal: meta.Principal, Capabilities: bytes.Clone(meta.Capabilities),
+	}}
+	if meta.Revision.Era() == mcp.Legacy {
+		t.legacy = 1
+	}
+	if t.legacy == 0 || t.told.Capabilities == nil {
 		// A modern client cannot be asked by a legacy server.
-		told.Capabilities = mcp.WithoutUser(meta.Capabilities)
+		t.told.Capabilities = mcp.WithoutUser(meta.Capabilities)
 	}
-	own := p.opts.Isolation == PerClient ||
-		p.opts.Isolation == Automatic && mcp.NeedsUser(told.Capabilities)
-	key := meta.Principal.Issuer + "\x00" + meta.Principal.Subject + "\x00" + string(told.Capabilities)
-	if own {
-		told.Client = meta.Client
-		key += "\x00" + meta.ClientKey()
+	t.own = meta.Principal.Issuer + "\x00" + meta.Principal.Subject + "\x00" + string(t.told.Capabilities)
+	if p.opts.Isolation == PerClient || p.opts.Isolation == Automatic && mcp.NeedsUser(t.told.Capabilities) {
+		t.told.Client = bytes.Clone(meta.Client)
+		t.own += "\x00" + meta.ClientKey()
 	}
-	return key, told
+	return t
 }
 
 // acquire returns a connection that is ready, and counts one more user of it.
-func (p *Pool) acquire(ctx context.Context, meta *mcp.Metadata) (*pooled, error) {
-	key, told := p.terms(meta)
-	p.mu.Lock()
-	if p.modern {
-		key = ""
+func (p *Pool) acquire(ctx context.Context, req *mcp.Request) (*pooled, error) {
+	t := p.terms(&req.Meta)
+	for {
+		c, err := p.find(&t)
+		if err != nil {
+			return nil, named(req, err)
+		}
+		select {
+		case <-c.ready:
+		case <-ctx.Done():
+			p.release(c)
+			return nil, &mcp.CallError{
+				Method: req.Method, Kind: kindOf(ctx, ctx.Err()), Outcome: mcp.NotSent, Err: context.Cause(ctx),
+			}
+		}
+		if c.err != nil {
+			p.release(c)
+			return nil, named(req, unreachable(c.err))
+		}
+		if p.fits(c, &t) {
+			return c, nil
+		}
+		p.release(c) // made for another client, as it turned out
 	}
-	c, err := p.find(key, told)
-	p.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	select {
-	case <-c.ready:
-	case <-ctx.Done():
-		p.release(c)
-		return nil, &mcp.CallError{Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
-	}
-	if c.err != nil {
-		p.release(c)
-		return nil, c.err
-	}
-	return c, nil
 }
 
-// find returns the connection under key, a new one if there is none. p.mu is
+// named returns err with the method of the call that it fails.
+func named(req *mcp.Request, err *mcp.CallError) error {
+	copied := *err
+	copied.Method = req.Method
+	return &copied
+}
+
+// unreachable returns a failure to dial as that of a call, which was not sent,
+// whatever became of the handshake.
+func unreachable(err error) *mcp.CallError {
+	e := &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: err, Public: "the server cannot be reached"}
+	if jsonrpc.FromPeer(err) {
+		e.Err = handshakeError{err}
+	}
+	if inner, ok := errors.AsType[*mcp.CallError](err); ok && inner.Public != "" {
+		e.Public = inner.Public
+	}
+	return e
+}
+
+// A handshakeError says what a peer's error does, without being the peer's answer
+// to the call.
+type handshakeError struct{ err error }
+
+func (e handshakeError) Error() string        { return e.err.Error() }
+func (e handshakeError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// keyFor returns where a client with its own key finds its connection. p.mu is
 // held.
-func (p *Pool) find(key string, told *mcp.Metadata) (*pooled, error) {
+func (p *Pool) keyFor(t *terms) string {
+	if p.sides[t.legacy].era == mcp.Modern {
+		return sharedKey
+	}
+	return t.own
+}
+
+func (p *Pool) fits(c *pooled, t *terms) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return c.key == p.keyFor(t)
+}
+
+// find returns the connection for a client, a new one if there is none, and
+// counts one more user of it.
+func (p *Pool) find(t *terms) (*pooled, *mcp.CallError) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.closed {
 		return nil, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
 	}
-	if c := p.conns[key]; c != nil && !c.over() {
+	c := p.conns[p.keyFor(t)]
+	if side := &p.sides[t.legacy]; side.era == mcp.NoEra && side.first != nil {
+		c = side.first
+	}
+	if c != nil && !c.over() {
 		c.users++
 		if c.idle != nil {
 			c.idle.Stop()
@@ -216,24 +319,35 @@ func (p *Pool) find(key string, told *mcp.Metadata) (*pooled, error) {
 		return c, nil
 	}
 	if wait := time.Until(p.again); wait > 0 {
-		return nil, fmt.Errorf("%w (the next attempt is made in %v)", p.reason, wait.Round(100*time.Millisecond))
+		e := unreachable(p.reason)
+		e.Err = fmt.Errorf("%w (the next attempt is made in %v)", e.Err, wait.Round(100*time.Millisecond))
+		return nil, e
 	}
-	if len(p.conns) >= p.opts.Max && !p.evict() {
+	if len(p.live) >= p.opts.Max && !p.evict() {
 		return nil, &mcp.CallError{
 			Kind: mcp.LimitExceeded, Limit: "Max", Outcome: mcp.NotSent,
 			Public: fmt.Sprintf("all %d connections to the server are in use", p.opts.Max),
 		}
 	}
-	c := &pooled{key: key, ready: make(chan struct{}), users: 1}
-	p.conns[key] = c
-	p.running.Go(func() { p.run(c, told) })
-	return c, nil
+	return p.begin(t), nil
+}
+
+// begin makes a connection. p.mu is held.
+func (p *Pool) begin(t *terms) *pooled {
+	c := &pooled{terms: *t, key: p.keyFor(t), ready: make(chan struct{}), users: 1}
+	p.conns[c.key] = c
+	p.live[c] = struct{}{}
+	if side := &p.sides[t.legacy]; side.era == mcp.NoEra {
+		side.first = c
+	}
+	p.running.Go(func() { p.run(c) })
+	return c
 }
 
 // evict closes the connection that has been idle longest. p.mu is held.
 func (p *Pool) evict() bool {
 	var oldest *pooled
-	for _, c := range p.conns {
+	for c := range p.live {
 		if c.users == 0 && (oldest == nil || c.since.Before(oldest.since)) {
 			oldest = c
 		}
@@ -242,10 +356,12 @@ func (p *Pool) evict() bool {
 		return false
 	}
 	p.remove(oldest)
+	delete(p.live, oldest) // run waits for its end
 	p.running.Go(func() { p.discard(oldest) })
 	return true
 }
 
+// remove lets no more calls join a connection. p.mu is held.
 func (p *Pool) remove(c *pooled) {
 	if p.conns[c.key] == c {
 		delete(p.conns, c.key)
@@ -263,8 +379,8 @@ func (p *Pool) discard(c *pooled) {
 }
 
 // run dials and then waits for the connection's end.
-func (p *Pool) run(c *pooled, told *mcp.Metadata) {
-	edge, err := p.dial(p.ctx, told)
+func (p *Pool) run(c *pooled) {
+	edge, err := p.dial(p.ctx, c.terms.told)
 	p.mu.Lock()
 	c.edge, c.err = edge, err
 	if err != nil {
@@ -283,23 +399,37 @@ func (p *Pool) run(c *pooled, told *mcp.Metadata) {
 	p.mu.Unlock()
 	p.opts.Logger.Debug("a connection to the server has ended", "err", edge.Err())
 	p.discard(c)
+	p.mu.Lock()
+	delete(p.live, c)
+	p.mu.Unlock()
 }
 
+// failed makes calls fail at once for a while. p.mu is held.
 func (p *Pool) failed(c *pooled, err error) {
 	p.remove(c)
+	delete(p.live, c)
+	if side := &p.sides[c.terms.legacy]; side.first == c {
+		side.first = nil
+	}
 	p.wait = min(max(2*p.wait, minRedial), maxRedial)
 	p.again, p.reason = time.Now().Add(p.wait), err
-	p.opts.Logger.Warn("the server cannot be reached", "err", err)
+	if !p.closed {
+		p.opts.Logger.Warn("the server cannot be reached", "err", err)
+	}
 }
 
+// succeeded puts a connection where calls find it. The server may have become
+// one of another era. p.mu is held.
 func (p *Pool) succeeded(c *pooled) {
 	p.wait = 0
-	if c.edge.Server().Era == mcp.Modern && !p.modern {
-		p.modern = true
-		p.remove(c)
-		if c.key = ""; p.conns[""] == nil {
-			p.conns[""] = c
-		}
+	if side := &p.sides[c.terms.legacy]; side.first == c {
+		side.first = nil
+	}
+	p.remove(c)
+	p.sides[c.terms.legacy].era = c.edge.Server().Era
+	c.key = p.keyFor(&c.terms)
+	if other := p.conns[c.key]; other == nil || other.over() {
+		p.conns[c.key] = c
 	}
 }
 
@@ -307,17 +437,21 @@ func (p *Pool) succeeded(c *pooled) {
 func (p *Pool) release(c *pooled) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.users--; c.users > 0 || p.conns[c.key] != c || p.closed {
+	if c.users--; c.users > 0 || p.closed || c.err != nil {
 		return
 	}
 	c.since = time.Now()
-	c.idle = time.AfterFunc(p.opts.Idle, func() { p.expire(c) })
+	wait := p.opts.Idle
+	if p.conns[c.key] != c {
+		wait = 0 // nobody can join it any more
+	}
+	c.idle = time.AfterFunc(wait, func() { p.expire(c) })
 }
 
 // expire closes a connection that is still idle.
 func (p *Pool) expire(c *pooled) {
 	p.mu.Lock()
-	expired := c.users == 0 && p.conns[c.key] == c && !p.closed
+	expired := c.users == 0 && !p.closed
 	if expired {
 		p.remove(c)
 	}

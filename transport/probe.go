@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
@@ -24,7 +23,30 @@ func (c *Conn) connect(ctx context.Context) error {
 		}
 		return c.beModern(result)
 	}
-	return c.probe(ctx)
+	find := c.probe
+	if c.opts.Prefer == mcp.Legacy {
+		find = c.legacyFirst
+	}
+	err := find(ctx)
+	if err != nil && c.Err() != nil {
+		// At server/discover or at the initialize that came after it.
+		return fmt.Errorf("%w: %w", ErrProbeEnded, err)
+	}
+	return err
+}
+
+// legacyFirst makes the handshake, and probes only if the server refuses it.
+func (c *Conn) legacyFirst(ctx context.Context) error {
+	refused := c.initialize(ctx)
+	if refused == nil || !jsonrpc.FromPeer(refused) {
+		return refused
+	}
+	result, err := c.discover(ctx)
+	era, supported := Judge(result, err)
+	if era != mcp.Modern {
+		return refused
+	}
+	return c.decide(ctx, verdict{era, result, supported, err})
 }
 
 // A verdict is what an answer to server/discover says about a server's era.
@@ -32,10 +54,12 @@ type verdict struct {
 	era       mcp.Era
 	result    mcp.Result
 	supported []mcp.Revision
+	err       error // the answer, if it was an error
 }
 
-// Judge returns the era that an answer to server/discover shows. An error that
-// is no answer at all shows nothing (2026-07-28, stdio, Backward Compatibility).
+// Judge returns the era that an answer to server/discover shows, and the
+// revisions that it names. An error that is no answer at all shows nothing
+// (2026-07-28, stdio, Backward Compatibility).
 func Judge(result mcp.Result, err error) (era mcp.Era, supported []mcp.Revision) {
 	if err != nil {
 		e, ok := errors.AsType[*jsonrpc.Error](err)
@@ -44,6 +68,8 @@ func Judge(result mcp.Result, err error) (era mcp.Era, supported []mcp.Revision)
 			return mcp.NoEra, nil
 		case !mcp.IsModernError(e):
 			return mcp.Legacy, nil
+		case e.Code != jsonrpc.CodeUnsupportedVersion:
+			return mcp.Modern, nil // whatever it supports
 		}
 		supported = mcp.SupportedIn(e)
 	} else {
@@ -65,27 +91,19 @@ func Judge(result mcp.Result, err error) (era mcp.Era, supported []mcp.Revision)
 // same link; the first usable answer decides.
 func (c *Conn) probe(ctx context.Context) error {
 	verdicts := make(chan verdict, 1)
-	failures := make(chan error, 1)
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
-	go func() {
+	c.start(func() {
 		result, err := c.discover(probing)
 		era, supported := Judge(result, err)
-		if era == mcp.NoEra {
-			failures <- err
-			return
-		}
-		verdicts <- verdict{era, result, supported}
-	}()
+		verdicts <- verdict{era, result, supported, err}
+	})
+	silence := time.NewTimer(ProbeSilence)
+	defer silence.Stop()
 	select {
 	case v := <-verdicts:
-		return c.settle(ctx, v)
-	case err := <-failures:
-		if c.Err() != nil {
-			return fmt.Errorf("%w: %w", ErrProbeEnded, err)
-		}
-		return err
-	case <-time.After(ProbeSilence):
+		return c.decide(ctx, v)
+	case <-silence.C:
 		return c.race(ctx, verdicts)
 	}
 }
@@ -96,36 +114,49 @@ func (c *Conn) race(ctx context.Context, verdicts <-chan verdict) error {
 	handshake, stop := context.WithCancel(ctx)
 	defer stop()
 	client := c.newClient()
-	go func() { legacy <- client.Initialize(handshake) }()
+	c.start(func() { legacy <- client.Initialize(handshake) })
 	select {
 	case v := <-verdicts:
-		if v.era == mcp.Modern {
-			stop()
-			<-legacy
-			return c.settle(ctx, v)
+		if v.era != mcp.Modern {
+			break
 		}
+		stop()
+		if err := <-legacy; err == nil {
+			// It has been answered as well, and a session is open.
+			return c.beLegacy(client, nil)
+		}
+		return c.decide(ctx, v)
 	case err := <-legacy:
 		return c.beLegacy(client, err)
 	}
 	return c.beLegacy(client, <-legacy)
 }
 
-func (c *Conn) settle(ctx context.Context, v verdict) error {
-	if v.era == mcp.Legacy {
+// decide readies the connection for the era of an answer.
+func (c *Conn) decide(ctx context.Context, v verdict) error {
+	switch {
+	case v.era == mcp.NoEra:
+		return v.err
+	case v.era == mcp.Legacy:
 		return c.initialize(ctx)
+	case v.err == nil:
+		return c.beModern(v.result)
+	case len(v.supported) == 0:
+		return v.err // modern, and not content with what it was sent
 	}
-	if v.result.IsZero() {
-		revision, ok := mcp.PickModern(v.supported)
-		if !ok {
-			return fmt.Errorf("%w: the server supports %v", session.ErrRevision, v.supported)
-		}
-		result, err := c.discoverAs(ctx, revision)
-		if err != nil {
-			return err
-		}
-		v.result = result
+	revision, ok := mcp.PickModern(v.supported)
+	if !ok {
+		return noRevision(v.supported)
 	}
-	return c.beModern(v.result)
+	result, err := c.discoverAs(ctx, revision)
+	if err != nil {
+		return err
+	}
+	return c.beModern(result)
+}
+
+func noRevision(supported []mcp.Revision) error {
+	return fmt.Errorf("%w: the server supports %v", session.ErrRevision, supported)
 }
 
 // discover asks the server about itself in the newest modern revision.
@@ -148,19 +179,22 @@ func (c *Conn) discoverAs(ctx context.Context, revision mcp.Revision) (mcp.Resul
 }
 
 func (c *Conn) beModern(discover mcp.Result) error {
-	revision, ok := mcp.PickModern(mcp.SupportedVersions(&discover))
+	supported := mcp.SupportedVersions(&discover)
+	revision, ok := mcp.PickModern(supported)
 	if !ok {
-		return fmt.Errorf("%w: the server supports %v", session.ErrRevision, mcp.SupportedVersions(&discover))
+		return noRevision(supported)
 	}
-	c.info = ServerInfo{Era: mcp.Modern, Revision: revision, Discover: discover}
-	c.early.settle(c, &modern{conn: c, revision: revision, calls: &c.calls})
+	c.settle(&modern{conn: c, revision: revision, calls: &c.calls},
+		ServerInfo{Era: mcp.Modern, Revision: revision, Discover: discover})
 	return nil
 }
 
 func (c *Conn) newClient() *session.Client {
-	return session.NewClient(c, &c.calls, session.ClientOptions{
+	client := session.NewClient(c, &c.calls, session.ClientOptions{
 		Info: c.opts.Client, Capabilities: c.opts.Capabilities, Logger: c.opts.Logger,
 	})
+	c.client.Store(client)
+	return client
 }
 
 func (c *Conn) initialize(ctx context.Context) error {
@@ -173,105 +207,9 @@ func (c *Conn) beLegacy(client *session.Client, err error) error {
 		return err
 	}
 	discover, err := client.Handle(context.Background(), &mcp.Request{Method: mcp.MethodDiscover}, mcp.NoCaller{})
-	c.info = ServerInfo{Era: mcp.Legacy, Revision: client.Revision(), Discover: discover}
 	c.batches.Store(client.Revision().HasBatches())
-	c.early.settle(c, client)
+	c.settle(client, ServerInfo{Era: mcp.Legacy, Revision: client.Revision(), Discover: discover})
 	return err
 }
 
 var _ session.Wire = (*Conn)(nil)
-
-// A modern speaks to a modern server over a byte stream.
-type modern struct {
-	conn     *Conn
-	revision mcp.Revision
-	calls    *inflight.Calls
-}
-
-// Handle implements [mcp.Handler].
-func (s *modern) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if mcp.IsLegacyOnly(req.Method) {
-		if req.Notification {
-			return mcp.Result{}, nil
-		}
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
-	}
-	if req.Notification {
-		params := mcp.ForModern(req, s.revision, jsonrpc.ID{})
-		return mcp.Result{}, s.conn.Notify(ctx, req.Method, &params)
-	}
-	call, err := s.calls.Start(req)
-	if err != nil {
-		return mcp.Result{}, err
-	}
-	defer call.End()
-	var token jsonrpc.ID
-	if !req.Meta.ProgressToken.IsZero() {
-		token = jsonrpc.IntID(call.ID)
-	}
-	params := mcp.ForModern(req, s.revision, token)
-	if req.Method == mcp.MethodListen {
-		params = mcp.WithoutSession(&params)
-	}
-	return s.conn.Call(ctx, call, req.Method, &params, caller)
-}
-
-// Notified implements era.
-func (s *modern) Notified(m *jsonrpc.Message, _ *inflight.Call) {
-	n := &mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body}
-	if id := mcp.SubscriptionID(&n.Params); !id.IsZero() {
-		if call := s.calls.ByToken(id); call != nil && call.Request.Method == mcp.MethodListen {
-			call.Notify(n)
-		}
-		return
-	}
-	switch n.Method {
-	case mcp.NotificationProgress:
-		call := s.calls.ByToken(mcp.ProgressToken(&n.Params))
-		if call == nil || call.Request.Meta.ProgressToken.IsZero() {
-			return
-		}
-		n.Params = mcp.WithProgressToken(&n.Params, call.Request.Meta.ProgressToken)
-		call.Notify(n)
-	case mcp.NotificationCancelled:
-		s.tornDown(n)
-	default:
-		s.related(n)
-	}
-}
-
-// related gives a notification that names no request to the call that it must
-// belong to, or to nobody if that is not certain.
-func (s *modern) related(n *mcp.Notification) {
-	text, _ := n.Params.LookupString("level")
-	owner, _ := s.calls.Owner(func(req *mcp.Request) bool {
-		return n.Method != mcp.NotificationMessage || req.Meta.LogLevel.Includes(mcp.Level(text))
-	})
-	if owner != nil {
-		owner.Notify(n)
-	}
-}
-
-// tornDown ends a listen call that the server has ended.
-func (s *modern) tornDown(n *mcp.Notification) {
-	raw, _ := n.Params.Lookup("requestId")
-	id, ok := jsonrpc.RawID(raw)
-	if !ok {
-		return
-	}
-	if call := s.calls.ByToken(id); call != nil && call.Request.Method == mcp.MethodListen {
-		call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.Answered, Public: "the server ended the subscription"})
-	}
-}
-
-// Asked implements era: a modern server must not ask.
-func (s *modern) Asked(ctx context.Context, m *jsonrpc.Message, _ *inflight.Call) {
-	s.conn.log.Warn("a modern server sent a request", "method", string(m.Method))
-	var err error = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
-	if mcp.MethodName(m.Method) == mcp.MethodPing {
-		err = nil
-	}
-	if err := s.conn.Reply(ctx, m.ID, mcp.Result{}, err); err != nil {
-		s.conn.log.Debug("an answer did not reach the server", "err", err)
-	}
-}

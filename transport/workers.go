@@ -5,6 +5,10 @@ import (
 	"sync/atomic"
 )
 
+// maxQueuedBytes is how many bytes the messages may have that wait for workers.
+// A single larger one is let in.
+const maxQueuedBytes = 64 << 20
+
 // workers run tasks concurrently up to a limit. Further tasks wait in a queue,
 // so that whoever hands them in never waits: behind a request that must wait
 // there may be the answer that another one waits for.
@@ -21,19 +25,26 @@ type workers struct {
 	busy atomic.Int32 // tasks that run
 
 	mu     sync.Mutex
-	queue  []func() // guarded by mu, like what follows
-	active int      // workers
-	idle   int      // workers that wait and have not been promised a task
+	queue  []task // guarded by mu, like what follows
+	bytes  int    // of the messages in queue
+	active int    // workers
+	idle   int    // workers that wait and have not been promised a task
 	closed bool
+}
+
+// A task that waits.
+type task struct {
+	run  func()
+	size int // of its message
 }
 
 func newWorkers(limit, maxQueue int) *workers {
 	return &workers{limit: limit, maxQueue: maxQueue, next: make(chan func()), stop: make(chan struct{})}
 }
 
-// run has a worker run task. It reports false, and does nothing, if the queue is
-// full or close has been called.
-func (w *workers) run(task func()) bool {
+// run has a worker run f, for a message of size bytes. It reports false, and
+// does nothing, if the queue is full or close has been called.
+func (w *workers) run(size int, f func()) bool {
 	w.mu.Lock()
 	switch {
 	case w.closed:
@@ -43,16 +54,17 @@ func (w *workers) run(task func()) bool {
 		w.idle--
 		w.mu.Unlock()
 		select {
-		case w.next <- task:
+		case w.next <- f:
 			return true
 		case <-w.stop:
 			return false
 		}
 	case w.active < w.limit:
 		w.active++
-		w.running.Go(func() { w.work(task) })
-	case len(w.queue) < w.maxQueue:
-		w.queue = append(w.queue, task)
+		w.running.Go(func() { w.work(f) })
+	case len(w.queue) < w.maxQueue && (len(w.queue) == 0 || w.bytes+size <= maxQueuedBytes):
+		w.queue = append(w.queue, task{f, size})
+		w.bytes += size
 	default:
 		w.mu.Unlock()
 		return false
@@ -61,24 +73,24 @@ func (w *workers) run(task func()) bool {
 	return true
 }
 
-// beside runs task in a goroutine of its own, whatever the limit. It reports
-// false if close has been called.
-func (w *workers) beside(task func()) bool {
+// beside runs f in a goroutine of its own, whatever the limit. It reports false
+// if close has been called.
+func (w *workers) beside(f func()) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return false
 	}
-	w.running.Go(task)
+	w.running.Go(f)
 	return true
 }
 
-func (w *workers) work(task func()) {
-	for task != nil {
+func (w *workers) work(f func()) {
+	for f != nil {
 		w.busy.Add(1)
-		task()
+		f()
 		w.busy.Add(-1)
-		task = w.take()
+		f = w.take()
 	}
 }
 
@@ -87,11 +99,12 @@ func (w *workers) work(task func()) {
 func (w *workers) take() func() {
 	w.mu.Lock()
 	if len(w.queue) > 0 {
-		task := w.queue[0]
-		w.queue[0] = nil
+		first := w.queue[0]
+		w.queue[0] = task{}
 		w.queue = w.queue[1:]
+		w.bytes -= first.size
 		w.mu.Unlock()
-		return task
+		return first.run
 	}
 	if w.closed {
 		w.mu.Unlock()
@@ -100,8 +113,8 @@ func (w *workers) take() func() {
 	w.idle++
 	w.mu.Unlock()
 	select {
-	case task := <-w.next:
-		return task
+	case f := <-w.next:
+		return f
 	case <-w.stop:
 		return nil
 	}

@@ -30,7 +30,7 @@ type dialer struct {
 // dial connects to the target, telling it of the client what meta says.
 func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, error) {
 	options := transport.DialOptions{
-		Era: d.target.era, Client: meta.Client, Capabilities: meta.Capabilities,
+		Era: d.target.era, Prefer: meta.Revision.Era(), Client: meta.Client, Capabilities: meta.Capabilities,
 		MaxCall: d.target.timeout, Logger: d.logger,
 	}
 	if options.Client == nil {

@@ -94,7 +94,9 @@ func (o *probeOptions) probe(ctx context.Context) (*finding, error) {
 	}
 	connected := time.Since(start)
 	f, err := roundTrip(ctx, edge)
-	if err := errors.Join(err, edge.Close()); err != nil {
+	// A server that has answered is well, however it takes leave.
+	_ = edge.Close()
+	if err != nil {
 		return nil, err
 	}
 	f.Target, f.Transport, f.Connect = o.target.String(), o.target.transport(), millis(connected)

@@ -9,196 +9,20 @@ package inflight
 
 import (
 	"context"
-	"errors"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// Limits of a call's inbox. At either the oldest notification is dropped and
-// counted; a question is refused.
+// Limits of a call's inbox, and again of its open questions. At either the
+// oldest notification is dropped and counted; a question is refused.
 const (
 	MaxQueuedMessages = 256
 	MaxQueuedBytes    = 1 << 20
 )
-
-// maxID bounds ids: some peers keep them in 32 bits.
-const maxID = 1<<31 - 1
-
-// Calls are the requests in flight on one connection. The zero value is ready.
-// It is safe for concurrent use.
-type Calls struct {
-	mu    sync.Mutex
-	last  int64
-	calls map[int64]*Call
-	err   error // why no call can be started any more
-
-	dropped atomic.Int64
-}
-
-// Start takes up a call for req and gives it an id that no other call of this
-// connection has had. It fails with the error given to [Calls.Fail] if that has
-// been called. The call must be ended by [Call.End].
-func (c *Calls) Start(req *mcp.Request) (*Call, error) { return c.start(req, false) }
-
-// StartOwn is Start for a request of this process's own, which no client has
-// made: nothing that the peer sends unasked belongs to it.
-func (c *Calls) StartOwn(req *mcp.Request) (*Call, error) { return c.start(req, true) }
-
-func (c *Calls) start(req *mcp.Request, own bool) (*Call, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err != nil {
-		return nil, notSent(c.err, req.Method)
-	}
-	if c.calls == nil {
-		c.calls = make(map[int64]*Call)
-	}
-	for {
-		c.last = c.last%maxID + 1
-		if _, taken := c.calls[c.last]; !taken {
-			break
-		}
-	}
-	call := &Call{ID: c.last, Request: req, own: own, calls: c, wake: make(chan struct{}, 1)}
-	c.calls[call.ID] = call
-	return call, nil
-}
-
-// notSent returns the end of a connection as the failure of a call that comes
-// after it.
-func notSent(err error, method string) error {
-	if e, ok := errors.AsType[*mcp.CallError](err); ok {
-		late := *e
-		late.Method, late.Outcome = method, mcp.NotSent
-		return &late
-	}
-	return err
-}
-
-// Get returns the call with the given id, nil if there is none in flight.
-func (c *Calls) Get(id int64) *Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.calls[id]
-}
-
-// ByToken returns the call whose id a peer sent back as a progress token, in
-// whatever type.
-func (c *Calls) ByToken(token jsonrpc.ID) *Call {
-	if n, ok := token.Int(); ok {
-		return c.Get(n)
-	}
-	if n, ok := token.LooseInt(); ok {
-		return c.Get(n)
-	}
-	return nil
-}
-
-// Respond gives a response to the call that it answers and reports which, nil
-// if none is in flight, and whether its id had to be read loosely: as 1 where
-// the peer wrote "1" or 1.0. A response without an id answers the only call in
-// flight, if it is the only one.
-func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
-	if m.ID.IsZero() {
-		call, loosely = c.only(), true
-	} else if n, ok := m.ID.Int(); ok {
-		call = c.Get(n)
-	} else if n, ok := m.ID.LooseInt(); ok {
-		call, loosely = c.Get(n), true
-	}
-	if call != nil {
-		call.finish(m, nil)
-	}
-	return call, loosely
-}
-
-// only returns the one call in flight that waits for a response.
-func (c *Calls) only() *Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var only *Call
-	for _, call := range c.calls {
-		if call.Request.Method == mcp.MethodListen {
-			continue
-		}
-		if only != nil {
-			return nil
-		}
-		only = call
-	}
-	return only
-}
-
-// Fail ends all calls in flight with err, and every later one at its start if
-// final is set.
-func (c *Calls) Fail(err error, final bool) {
-	c.mu.Lock()
-	if final && c.err == nil {
-		c.err = err
-	}
-	calls := make([]*Call, 0, len(c.calls))
-	for _, call := range c.calls {
-		if final || call.Request.Method != mcp.MethodListen {
-			calls = append(calls, call)
-		}
-	}
-	c.mu.Unlock()
-	for _, call := range calls {
-		call.finish(nil, err)
-	}
-}
-
-// Len returns how many calls are in flight.
-func (c *Calls) Len() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.calls)
-}
-
-// Dropped returns how many notifications were dropped because a call's inbox
-// was full.
-func (c *Calls) Dropped() int64 { return c.dropped.Load() }
-
-// Owner returns the call that a message belongs to which does not say so: the
-// oldest one in flight that may carry it, provided that all calls in flight are
-// of one client. Several says that they are of more than one, in which case
-// nobody guesses. Listen calls and this process's own do not count.
-func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var first *Call
-	for _, call := range c.calls {
-		if call.own || call.Request.Method == mcp.MethodListen {
-			continue
-		}
-		if first == nil {
-			first = call
-		} else if call.client() != first.client() {
-			return nil, true
-		}
-		if may(call.Request) && (owner == nil || call.ID < owner.ID) {
-			owner = call
-		}
-	}
-	return owner, false
-}
-
-// Listening returns the listen calls in flight whose request may says yes to.
-func (c *Calls) Listening(may func(*Call) bool) []*Call {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found []*Call
-	for _, call := range c.calls {
-		if call.Request.Method == mcp.MethodListen && may(call) {
-			found = append(found, call)
-		}
-	}
-	return found
-}
 
 // A Call is one request in flight.
 type Call struct {
@@ -207,29 +31,34 @@ type Call struct {
 	Request *mcp.Request
 	own     bool // made by this process, for no client
 	calls   *Calls
+	token   jsonrpc.ID // the client's progress token, if it wants progress
 	wake    chan struct{}
 
-	// Filter is what a listen call wants to hear of. It is set before the call
-	// can receive anything.
+	// Filter is what a listen call wants to hear of. Whoever sets and reads it
+	// sees to it that this does not happen at once.
 	Filter mcp.Filter
 
+	key string // guarded by calls.mu
+
 	mu       sync.Mutex
-	key      string // guarded by calls.mu
 	inbox    []item // guarded by mu, like what follows
-	bytes    int
+	bytes    int    // of the notifications in inbox
 	finished bool
 	reply    jsonrpc.Message
 	err      error
 	open     int // questions that have not been answered
+	asked    int // bytes of them
 }
 
 // An item is a notification or, if ask is set, a question.
 type item struct {
-	n   mcp.Notification
-	ask func(context.Context, mcp.Caller)
+	n    mcp.Notification
+	ask  func(context.Context, mcp.Caller)
+	size int // bytes
 }
 
-// client returns the key of the client that made the call. calls.mu is held.
+// client returns the key of the client that made the call. calls.mu is held, and
+// the call is in flight.
 func (c *Call) client() string {
 	if c.key == "" {
 		c.key = c.Request.Meta.ClientKey()
@@ -245,9 +74,10 @@ func (c *Call) Notify(n *mcp.Notification) {
 	if c.finished || c.waiting(n.Method) {
 		return
 	}
-	c.makeRoom(len(n.Params.Raw()))
-	c.inbox = append(c.inbox, item{n: *n})
-	c.bytes += len(n.Params.Raw())
+	it := item{n: *n, size: len(n.Params.Raw())}
+	c.makeRoom(it.size)
+	c.inbox = append(c.inbox, it)
+	c.bytes += it.size
 	c.signal()
 }
 
@@ -255,13 +85,7 @@ func (c *Call) Notify(n *mcp.Notification) {
 func (c *Call) waiting(method string) bool {
 	switch method {
 	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged, mcp.NotificationResourcesListChanged:
-	default:
-		return false
-	}
-	for i := range c.inbox {
-		if c.inbox[i].n.Method == method {
-			return true
-		}
+		return slices.ContainsFunc(c.inbox, func(it item) bool { return it.n.Method == method })
 	}
 	return false
 }
@@ -269,42 +93,43 @@ func (c *Call) waiting(method string) bool {
 // makeRoom drops notifications until another one of the given size fits:
 // progress first, then the oldest.
 func (c *Call) makeRoom(size int) {
-	for len(c.inbox) > 0 && (len(c.inbox) >= MaxQueuedMessages || c.bytes+size > MaxQueuedBytes) {
-		victim := -1
-		for i := range c.inbox {
-			if c.inbox[i].ask != nil {
-				continue
-			}
-			if c.inbox[i].n.Method == mcp.NotificationProgress {
-				victim = i
-				break
-			}
-			if victim < 0 {
-				victim = i
-			}
+	for len(c.inbox) >= MaxQueuedMessages || c.bytes+size > MaxQueuedBytes {
+		victim := slices.IndexFunc(c.inbox, func(it item) bool { return it.n.Method == mcp.NotificationProgress })
+		if victim < 0 {
+			victim = slices.IndexFunc(c.inbox, func(it item) bool { return it.ask == nil })
 		}
 		if victim < 0 {
-			return
+			return // a single large one is let in
 		}
-		c.bytes -= len(c.inbox[victim].n.Params.Raw())
-		c.inbox = append(c.inbox[:victim], c.inbox[victim+1:]...)
+		c.bytes -= c.inbox[victim].size
+		c.inbox = slices.Delete(c.inbox, victim, victim+1)
 		c.calls.dropped.Add(1)
 	}
 }
 
-// Ask puts a question into the inbox and reports whether there was room. Ask is
-// then called, by a goroutine of its own, with the caller of the call and a
-// context that ends with the call.
-func (c *Call) Ask(ask func(context.Context, mcp.Caller)) bool {
+// Ask puts a question of size bytes into the inbox and reports whether there was
+// room. Ask is then called, by a goroutine of its own, with the caller of the
+// call and a context that ends with the call.
+func (c *Call) Ask(size int, ask func(context.Context, mcp.Caller)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.finished || c.open >= MaxQueuedMessages {
+	if c.finished || c.open >= MaxQueuedMessages || c.open > 0 && c.asked+size > MaxQueuedBytes {
 		return false
 	}
 	c.open++
-	c.inbox = append(c.inbox, item{ask: ask})
+	c.asked += size
+	c.inbox = append(c.inbox, item{ask: ask, size: size})
 	c.signal()
 	return true
+}
+
+// answered counts one open question less.
+func (c *Call) answered(size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	c.asked -= size
+	c.signal()
 }
 
 // Finish ends the call with an error, if it has not ended yet.
@@ -333,15 +158,6 @@ func (c *Call) signal() {
 	}
 }
 
-// End takes the call out of those in flight. Whatever comes for it later is
-// nobody's.
-func (c *Call) End() {
-	c.calls.mu.Lock()
-	delete(c.calls.calls, c.ID)
-	c.calls.mu.Unlock()
-	c.Finish(context.Canceled)
-}
-
 // take empties the inbox.
 func (c *Call) take() (items []item, finished bool, open int) {
 	c.mu.Lock()
@@ -353,7 +169,8 @@ func (c *Call) take() (items []item, finished bool, open int) {
 // Wait delivers what comes for the call to caller and returns its response, or
 // the error that it was finished with. It ends early with ctx, and after limit
 // (none if 0) with context.DeadlineExceeded; the time in which questions are
-// open does not count. All questions have ended when it returns.
+// open does not count. A response that has come wins over both. All questions
+// that were put have ended when it returns.
 func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration) (*jsonrpc.Message, error) {
 	w := waiter{call: c, caller: caller, clock: newClock(limit)}
 	defer w.stop()
@@ -369,11 +186,21 @@ func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration)
 		select {
 		case <-c.wake:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return c.late(context.Cause(ctx))
 		case <-w.clock.expired():
-			return nil, context.DeadlineExceeded
+			return c.late(context.DeadlineExceeded)
 		}
 	}
+}
+
+// late returns the response if it has come in spite of err, and err if not.
+func (c *Call) late(err error) (*jsonrpc.Message, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.finished {
+		return &c.reply, c.err
+	}
+	return nil, err
 }
 
 // A waiter is one running Wait.
@@ -383,7 +210,7 @@ type waiter struct {
 	clock     clock
 	questions sync.WaitGroup
 	cancel    context.CancelFunc // ends the questions; nil while there were none
-	askCtx    context.Context
+	askCtx    context.Context    // of this one Wait
 }
 
 func (w *waiter) deliver(ctx context.Context, it *item) {
@@ -395,13 +222,10 @@ func (w *waiter) deliver(ctx context.Context, it *item) {
 	if w.cancel == nil {
 		w.askCtx, w.cancel = context.WithCancel(ctx)
 	}
-	ask := it.ask
+	ask, size := it.ask, it.size
 	w.questions.Go(func() {
+		defer w.call.answered(size)
 		ask(w.askCtx, w.caller)
-		w.call.mu.Lock()
-		w.call.open--
-		w.call.signal()
-		w.call.mu.Unlock()
 	})
 }
 
@@ -410,15 +234,6 @@ func (w *waiter) stop() {
 	if w.cancel != nil {
 		w.cancel()
 		w.questions.Wait()
-	}
-	// Questions that were never put are told so by a context that has ended.
-	items, _, _ := w.call.take()
-	ended, cancel := context.WithCancel(context.Background())
-	cancel()
-	for i := range items {
-		if items[i].ask != nil {
-			items[i].ask(ended, mcp.NoCaller{})
-		}
 	}
 }
 

@@ -48,6 +48,7 @@ const DefaultStartTimeout = 30 * time.Second
 type Conn struct {
 	*transport.Conn
 	child   *process.Process
+	running sync.WaitGroup
 	closing sync.Once
 	ended   chan struct{} // closed when the child and its group are gone
 }
@@ -88,51 +89,95 @@ func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
 		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: err, Public: "the server does not start"}
 	}
 	c := &Conn{child: child, ended: make(chan struct{})}
-	link := transport.NewLineLink(child.Stdout(), child.Stdin(), c.endChild, transport.LineOptions{
+	link := transport.NewLineLink(&output{child: child}, child.Stdin(), c.end, transport.LineOptions{
 		MaxLine: o.MaxLine, Explain: c.explain, Tap: o.Tap,
 	})
-	go c.watch(link)
+	c.running.Go(c.watch)
 	c.Conn, err = transport.Dial(ctx, link, o.DialOptions)
 	if err != nil {
+		c.running.Wait()
 		return nil, c.withTail(err)
 	}
 	return c, nil
 }
 
-// lastWords is how long the output of a child that has exited is still read,
-// and how long the exit of one that has closed its output is waited for.
+// lastWords is how long nothing may come from a child that has exited before its
+// output counts as ended, and how long the exit of one that has closed its
+// output is waited for.
 const lastWords = 250 * time.Millisecond
 
-// watch ends reading from a child that has exited, even if something else holds
-// its output open, and ends the child when the link has ended.
-func (c *Conn) watch(link transport.Link) {
+// maxLastWords is how long the output of a child that has exited is read at
+// most: something else may hold it open and write on.
+const maxLastWords = 2 * time.Second
+
+// An output is what a child writes to stdout. When the child has exited its
+// reader is woken by a deadline; what is still in the pipe is read all the same,
+// however late the reader comes to it.
+type output struct {
+	child *process.Process
+	until time.Time // when reading ends in any case; zero while the child runs
+}
+
+// Read implements [io.Reader].
+func (o *output) Read(p []byte) (int, error) {
+	stdout := o.child.Stdout()
+	n, err := stdout.Read(p)
+	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	now := time.Now()
+	if o.until.IsZero() {
+		o.until = now.Add(maxLastWords)
+	}
+	if now.After(o.until) {
+		return 0, err
+	}
+	if err := stdout.SetReadDeadline(now.Add(lastWords)); err != nil {
+		return 0, err
+	}
+	return stdout.Read(p)
+}
+
+// watch wakes the reader when the child has exited, even if something else holds
+// its output open.
+func (c *Conn) watch() {
 	select {
 	case <-c.child.Done():
 		// An error would say that it has been closed.
-		_ = c.child.Stdout().SetReadDeadline(time.Now().Add(lastWords))
+		_ = c.child.Stdout().SetReadDeadline(time.Now())
 	case <-c.ended:
 	}
 }
 
-// explain returns why the child's output ended.
+// explain returns why the child's output ended, and has the child end: "EOF on
+// stdout" is the server's way to shut down.
 func (c *Conn) explain(err error) error {
 	select {
 	case <-c.child.Done():
 	case <-time.After(lastWords):
 	}
-	go c.end() // "EOF on stdout" is the server's way to shut down
+	c.running.Go(func() {
+		_ = c.end() // Close returns the error
+	})
 	if exit := c.child.Err(); exit != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("the server exited: %w", exit)
 	}
 	return err
 }
 
-// endChild is what closing the link does.
-func (c *Conn) endChild() error { return c.end() }
-
+// end ends the child and all that it has started.
 func (c *Conn) end() error {
 	_, err := c.child.Close()
 	c.closing.Do(func() { close(c.ended) })
+	return err
+}
+
+// Close ends the connection and the child, and returns when nothing of it is
+// left; see [transport.Edge]. It takes as long as the child needs, but no more
+// than twice ExitWait and a second.
+func (c *Conn) Close() error {
+	err := c.Conn.Close()
+	c.running.Wait()
 	return err
 }
 

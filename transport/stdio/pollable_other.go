@@ -1,9 +1,8 @@
-//go:build !linux
+//go:build !unix
 
 package stdio
 
 import "os"
 
-// pollable returns f itself: there is no way to have it not wait that other
-// processes would not notice.
+// pollable returns f itself.
 func pollable(f *os.File, _ int) *os.File { return f }

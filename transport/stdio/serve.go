@@ -15,7 +15,7 @@ import (
 type ServeOptions struct {
 	transport.ServeOptions
 
-	In, Out *os.File      // default os.Stdin and os.Stdout
+	In, Out *os.File      // nil for os.Stdin and os.Stdout
 	MaxLine int           // bytes; default jsonrpc.DefaultMaxLineListening
 	Tap     transport.Tap // nil for none
 }
@@ -38,16 +38,14 @@ func Serve(ctx context.Context, handler mcp.Handler, opts *ServeOptions) error {
 	if opts != nil {
 		o = *opts
 	}
-	if o.In == nil && o.Out == nil {
-		if !serving.CompareAndSwap(false, true) {
-			return ErrServing
-		}
-	}
 	if o.In == nil {
 		o.In = os.Stdin
 	}
 	if o.Out == nil {
 		o.Out = os.Stdout
+	}
+	if (o.In == os.Stdin || o.Out == os.Stdout) && !serving.CompareAndSwap(false, true) {
+		return ErrServing
 	}
 	if o.MaxLine <= 0 {
 		o.MaxLine = jsonrpc.DefaultMaxLineListening

@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// serve makes a listening edge of a handler, for clients of one era only, and
+// A serveFunc makes a listening edge of a handler, for clients of one era only, and
 // returns how to connect to it.
 type serveFunc func(t *testing.T, h mcp.Handler, era mcp.Era) (dial func(ctx context.Context, opts transport.DialOptions) (transport.Edge, error))
 
@@ -85,7 +85,13 @@ func listen(t *testing.T, h mcp.Handler, opts *streamable.ServerOptions) (url st
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	serveUntilEnd(t, s)
+	return s.URL()
+}
+
+// serveUntilEnd serves until the end of the test.
+func serveUntilEnd(t *testing.T, s *streamable.Server) {
+	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
 	t.Cleanup(func() {
@@ -94,7 +100,6 @@ func listen(t *testing.T, h mcp.Handler, opts *streamable.ServerOptions) (url st
 			t.Errorf("serving: %v", err)
 		}
 	})
-	return s.URL()
 }
 
 // A bench is one client in front of a bridge in front of a server.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
@@ -17,10 +17,14 @@ import (
 // permission first, and encodings that are not JSON's.
 func checkContentType(r *http.Request) *reject {
 	unsupported := func(format string, args ...any) *reject {
-		return &reject{status: http.StatusUnsupportedMediaType, err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Unsupported Media Type: "+format, args...)}
+		return invalid(http.StatusUnsupportedMediaType, "Unsupported Media Type: "+format, args...)
 	}
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return unsupported("Content-Encoding %q", encoding)
+	}
+	values := r.Header["Content-Type"]
+	if len(values) > 1 {
+		return unsupported("Content-Type is there %d times", len(values))
 	}
 	value := r.Header.Get("Content-Type")
 	if value == "application/json" {
@@ -93,48 +97,54 @@ func qvalue(params string) float64 {
 	return 1
 }
 
-// bodyTimeout is how long a client may take to send a body.
-const bodyTimeout = 30 * time.Second
-
-// readBody reads a body of at most limit bytes, which then belongs to the
+// readBody reads a body of at most opts.MaxBody bytes, which then belongs to the
 // caller.
-func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, *reject) {
-	tooLarge := func(seen string) *reject {
-		return &reject{status: http.StatusRequestEntityTooLarge, close: true, err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
-			"Request body too large: %s bytes are over the limit MaxBody of %d", seen, limit)}
+func (o *output) readBody() ([]byte, *reject) {
+	limit, size := o.opts.MaxBody, o.r.ContentLength
+	if size > limit {
+		return nil, tooLarge(strconv.FormatInt(size, 10), limit)
 	}
-	if r.ContentLength > limit {
-		return nil, tooLarge(strconv.FormatInt(r.ContentLength, 10))
-	}
-	rc := http.NewResponseController(w)
-	// A server without deadlines of its own is not made slower by ours.
-	_ = rc.SetReadDeadline(time.Now().Add(bodyTimeout))
-	body, err := readAll(r.Body, r.ContentLength, limit)
-	if err == nil {
-		_ = rc.SetReadDeadline(time.Time{})
-	}
+	body, err := readAll(o.r.Body, size, limit)
 	switch {
 	case errors.Is(err, errTooLarge):
-		return nil, tooLarge("more than " + strconv.FormatInt(limit, 10))
+		return nil, tooLarge("more than "+strconv.FormatInt(limit, 10), limit)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, invalid(http.StatusRequestTimeout, "Request Timeout: the body was not there within the limit BodyTimeout of %v", o.opts.BodyTimeout)
 	case err != nil:
-		return nil, &reject{status: http.StatusBadRequest, close: true, err: jsonrpc.Errorf(jsonrpc.CodeParseError, "Parse error: the body ended early")}
+		return nil, badRequest(jsonrpc.ID{}, jsonrpc.Errorf(jsonrpc.CodeParseError, "Parse error: the body ended early"))
+	}
+	if o.unread {
+		o.unread = false
+		o.readBy(0)
 	}
 	return body, nil
 }
 
+func tooLarge(seen string, limit int64) *reject {
+	return invalid(http.StatusRequestEntityTooLarge, "Request body too large: %s bytes are over the limit MaxBody of %d", seen, limit)
+}
+
 var errTooLarge = errors.New("too large")
 
-// readAll reads to the end, in one allocation if the size is told.
+// believed is how many bytes of memory a client gets for announcing a body of
+// that size. For more it must send these.
+const believed = 64 << 10
+
+// readAll reads to the end. A size that is told, and not negative, saves growing.
 func readAll(r io.Reader, size, limit int64) ([]byte, error) {
-	if size >= 0 {
-		body := make([]byte, size)
-		_, err := io.ReadFull(r, body)
-		return body, err
+	if size < 0 {
+		var buf bytes.Buffer
+		n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+		if n > limit {
+			return nil, errTooLarge
+		}
+		return buf.Bytes(), err
 	}
-	var buf bytes.Buffer
-	n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
-	if n > limit {
-		return nil, errTooLarge
+	body := make([]byte, min(size, believed))
+	n, err := io.ReadFull(r, body)
+	if err == nil && size > believed {
+		body = append(make([]byte, 0, size), body...)[:size]
+		_, err = io.ReadFull(r, body[n:])
 	}
-	return buf.Bytes(), err
+	return body, err
 }

@@ -3,13 +3,14 @@ package streamable
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/sse"
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
 // Limits of the broadcast stream.
@@ -25,47 +26,64 @@ const (
 
 // A Broadcast is an event stream that every client gets: heartbeats, the state
 // of a dashboard. It carries nothing that belongs to one client. As an
-// [http.Handler] it serves GET. It is safe for concurrent use.
+// [http.Handler] it serves every request, also those of foreign web pages: it is
+// for whoever mounts it to let only the right ones through, as [Server] does. It
+// is safe for concurrent use.
 //
 // Each client first gets the event connected. Then each event has a number as
 // its id, and a client that comes back with Last-Event-ID gets what it missed as
 // far as that is kept.
 type Broadcast struct {
+	// Set at construction.
+	opts        *HandlerOptions
+	maxWatchers int
+	run         string // tells ids of this process's life from those of another
+
 	mu       sync.Mutex
-	events   []sse.Event   // the newest, guarded by mu like what follows
-	bytes    int           // of their data
+	events   [][]byte      // the newest in wire form, guarded by mu like what follows
+	bytes    int           // of them
 	next     int64         // number of the next event
 	changed  chan struct{} // closed at the next event
 	watchers int
 	closed   bool
-
-	run string // tells ids of this process's life from those of another
 }
 
 // NewBroadcast returns a stream without clients.
 func NewBroadcast() *Broadcast {
-	return &Broadcast{next: 1, changed: make(chan struct{}), run: strconv.FormatInt(time.Now().UnixNano(), 36)}
+	var o *HandlerOptions
+	d := o.withDefaults()
+	return newBroadcast(&d)
+}
+
+func newBroadcast(opts *HandlerOptions) *Broadcast {
+	return &Broadcast{
+		opts: opts, maxWatchers: MaxWatchers, run: strconv.FormatInt(time.Now().UnixNano(), 36),
+		next: 1, changed: make(chan struct{}),
+	}
 }
 
 // Send sends an event to everybody who watches. It does not wait for anybody.
 // The name must not hold line breaks.
 func (b *Broadcast) Send(name string, data []byte) error {
-	e := sse.Event{Name: name, Data: data}
-	if _, err := sse.AppendEvent(nil, e); err != nil {
-		return fmt.Errorf("broadcast: %w", err)
-	}
-	if len(data) > MaxReplayBytes {
-		return fmt.Errorf("broadcast: event of %d bytes is over the limit MaxReplayBytes of %d", len(data), MaxReplayBytes)
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	e.ID = b.run + "-" + itoa(b.next)
+	if b.closed {
+		return fmt.Errorf("broadcast: %w", mcp.ErrClosed)
+	}
+	id := b.run + "-" + strconv.FormatInt(b.next, 10)
+	wire, err := sse.AppendEvent(nil, sse.Event{Name: name, ID: id, Data: data})
+	if err != nil {
+		return fmt.Errorf("broadcast: %w", err)
+	}
+	if len(wire) > MaxReplayBytes {
+		return fmt.Errorf("broadcast: event of %d bytes is over the limit MaxReplayBytes of %d", len(wire), MaxReplayBytes)
+	}
 	b.next++
-	b.events = append(b.events, e)
-	b.bytes += len(data)
+	b.events = append(b.events, wire)
+	b.bytes += len(wire)
 	for len(b.events) > MaxReplay || b.bytes > MaxReplayBytes {
-		b.bytes -= len(b.events[0].Data)
-		b.events[0] = sse.Event{}
+		b.bytes -= len(b.events[0])
+		b.events[0] = nil
 		b.events = b.events[1:]
 	}
 	close(b.changed)
@@ -80,7 +98,7 @@ func (b *Broadcast) Watchers() int {
 	return b.watchers
 }
 
-// Close ends all streams.
+// Close ends all streams when their clients have what was sent before.
 func (b *Broadcast) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -91,16 +109,17 @@ func (b *Broadcast) Close() {
 }
 
 // after returns the kept events from number from on, the number to go on with,
-// and a channel that is closed when there are more; it is nil at the end.
-func (b *Broadcast) after(from int64) (events []sse.Event, next int64, changed <-chan struct{}) {
+// and a channel that is closed when there are more; it is nil if there will be
+// none.
+func (b *Broadcast) after(from int64) (events [][]byte, next int64, changed <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed {
-		return nil, b.next, nil
-	}
 	oldest := b.next - int64(len(b.events))
-	skip := max(from-oldest, 0)
-	return b.events[min(skip, int64(len(b.events))):len(b.events):len(b.events)], b.next, b.changed
+	events = slices.Clone(b.events[max(from-oldest, 0):])
+	if b.closed {
+		return events, b.next, nil
+	}
+	return events, b.next, b.changed
 }
 
 // start returns the number of the first event for a client.
@@ -118,7 +137,7 @@ func (b *Broadcast) start(lastID string) int64 {
 func (b *Broadcast) enter() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.watchers >= MaxWatchers {
+	if b.closed || b.watchers >= b.maxWatchers {
 		return false
 	}
 	b.watchers++
@@ -133,44 +152,46 @@ func (b *Broadcast) leave() {
 
 // ServeHTTP implements [http.Handler].
 func (b *Broadcast) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	out := newOutput(w, r, b.opts)
+	if rej := b.serve(out); rej != nil {
+		out.refuse(rej)
+	}
+}
+
+func (b *Broadcast) serve(out *output) *reject {
 	if !b.enter() {
-		(&reject{
-			status: http.StatusServiceUnavailable,
-			err:    jsonrpc.Errorf(jsonrpc.CodeInternalError, "Service Unavailable: the limit MaxWatchers of %d is reached", MaxWatchers),
-			null:   true,
-		}).write(w)
-		return
+		rej := unavailable("the limit MaxWatchers of %d is reached", b.maxWatchers)
+		rej.null = true
+		return rej
 	}
 	defer b.leave()
-	stream := openStream(w, nil)
-	if stream.event(sse.Event{Name: "connected", Data: []byte(`{"status":"connected"}`)}) != nil {
-		return
+	from := b.start(out.r.Header.Get(lastEventID))
+	stream := openStream(out)
+	defer stream.end()
+	if stream.events([]byte("event: connected\ndata: {\"status\":\"connected\"}\n\n")) == nil {
+		b.watch(stream, from)
 	}
-	b.watch(stream, r, b.start(r.Header.Get(lastEventID)))
+	return nil
 }
 
 // watch writes events from number from on until the client or the stream ends.
-func (b *Broadcast) watch(stream *eventStream, r *http.Request, from int64) {
-	ticker := time.NewTicker(KeepAlive)
+func (b *Broadcast) watch(stream *eventStream, from int64) {
+	ticker := time.NewTicker(b.opts.KeepAlive)
 	defer ticker.Stop()
 	for {
 		events, next, changed := b.after(from)
 		if missed := next - int64(len(events)) - from; missed > 0 {
-			if stream.event(sse.Event{Name: "missed", Data: []byte(`{"missed":` + itoa(missed) + `}`)}) != nil {
-				return
-			}
+			events = slices.Insert(events, 0, fmt.Appendf(nil, "event: missed\ndata: {\"missed\":%d}\n\n", missed))
 		}
-		for _, e := range events {
-			if stream.event(e) != nil {
-				return
-			}
+		if len(events) > 0 && stream.events(events...) != nil {
+			return
 		}
 		if from = next; changed == nil {
 			return
 		}
 		select {
 		case <-changed:
-		case <-r.Context().Done():
+		case <-stream.out.r.Context().Done():
 			return
 		case <-ticker.C:
 			if stream.comment() != nil {

@@ -3,23 +3,15 @@ package streamable
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
-	"strconv"
 	"sync"
 	"time"
 
-	"github.com/mcpsplice/mcpsplice/internal/sse"
-	"github.com/mcpsplice/mcpsplice/transport"
-)
-
-// Times of event streams.
-const (
-	// KeepAlive is after how long an idle event stream gets a comment, and a
-	// call that has not answered yet an event stream.
-	KeepAlive = 15 * time.Second
-	// writeTimeout is how long one write to a client may take before its
-	// stream is given up.
-	writeTimeout = 10 * time.Second
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
 )
 
 var (
@@ -29,11 +21,11 @@ var (
 
 // An exchange is one POST of a request and its reply: one JSON object if
 // nothing is sent before the result, an event stream otherwise. Its methods may
-// be called concurrently; those that come after the end do nothing.
+// be called concurrently.
 type exchange struct {
-	w      http.ResponseWriter
+	out    *output
 	accept accepts
-	tap    transport.Tap
+	spare  session.Outlet // takes what cannot be sent here; nil for nobody
 	timer  *time.Timer
 
 	mu       sync.Mutex
@@ -41,16 +33,41 @@ type exchange struct {
 	finished bool         // guarded by mu
 }
 
-func newExchange(w http.ResponseWriter, accept accepts, tap transport.Tap) *exchange {
-	x := &exchange{w: w, accept: accept, tap: tap}
+func newExchange(out *output, accept accepts, spare session.Outlet) *exchange {
+	x := &exchange{out: out, accept: accept, spare: spare}
 	if accept.stream {
-		x.timer = time.AfterFunc(KeepAlive, x.beat)
+		x.mu.Lock() // against a beat that comes at once
+		x.timer = time.AfterFunc(out.opts.KeepAlive, x.beat)
+		x.mu.Unlock()
 	}
 	return x
 }
 
-// Send implements session.Outlet: it sends a message before the result.
-func (x *exchange) Send(_ context.Context, frame []byte) error {
+// Send implements session.Outlet: it sends a message before the result. What the
+// client cannot be sent here, because it takes no stream or has gone, goes to
+// the spare outlet or is lost.
+func (x *exchange) Send(ctx context.Context, frame []byte) error {
+	err := x.send(frame)
+	if err == nil {
+		return nil
+	}
+	if x.spare != nil {
+		return x.spare.Send(ctx, frame)
+	}
+	return lost(frame, err)
+}
+
+// lost returns what it means that a message cannot be sent: nobody waits for a
+// notification, but a question has no answer.
+func lost(frame []byte, err error) error {
+	var m jsonrpc.Message
+	if jsonrpc.Scan(frame, &m) == nil && m.Kind == jsonrpc.Notification {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", mcp.ErrCannotAsk, err)
+}
+
+func (x *exchange) send(frame []byte) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.finished {
@@ -62,7 +79,7 @@ func (x *exchange) Send(_ context.Context, frame []byte) error {
 	return x.stream.message(frame)
 }
 
-// open makes the reply an event stream.
+// open makes the reply an event stream. x.mu is held.
 func (x *exchange) open() error {
 	if x.stream != nil {
 		return nil
@@ -70,8 +87,15 @@ func (x *exchange) open() error {
 	if !x.accept.stream {
 		return errNoStream
 	}
-	x.stream = openStream(x.w, x.tap)
+	x.stream = openStream(x.out)
 	return nil
+}
+
+// streaming reports whether the reply has become an event stream, or must.
+func (x *exchange) streaming() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.stream != nil || !x.accept.json
 }
 
 // beat keeps a reply alive that is long in coming.
@@ -81,7 +105,16 @@ func (x *exchange) beat() {
 	if x.finished || x.open() != nil || x.stream.comment() != nil {
 		return
 	}
-	x.timer.Reset(KeepAlive)
+	x.timer.Reset(x.out.opts.KeepAlive)
+}
+
+// withdraw takes back a header if it has not been sent.
+func (x *exchange) withdraw(name string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.stream == nil {
+		x.out.w.Header().Del(name)
+	}
 }
 
 // finish ends the reply with its last message, nil for none. Status counts if
@@ -97,17 +130,18 @@ func (x *exchange) finish(status int, frame []byte) {
 	}
 	x.finished = true
 	if x.stream == nil && !x.accept.json && status == http.StatusOK && frame != nil {
-		x.stream = openStream(x.w, x.tap)
+		x.stream = openStream(x.out)
 	}
 	switch {
 	case frame == nil && x.stream == nil:
-		x.w.WriteHeader(http.StatusAccepted)
+		x.out.empty(http.StatusAccepted)
 	case frame == nil:
+		x.out.writeSoon()
 	case x.stream == nil:
-		if x.tap != nil {
-			x.tap(true, frame)
+		if x.out.opts.Tap != nil {
+			x.out.opts.Tap(true, frame)
 		}
-		writeJSON(x.w, status, frame)
+		x.out.json(status, frame)
 	default:
 		// A client that has gone needs no telling.
 		_ = x.stream.message(frame)
@@ -117,61 +151,58 @@ func (x *exchange) finish(status int, frame []byte) {
 // An eventStream writes events to an HTTP reply. It must not be used
 // concurrently.
 type eventStream struct {
-	w   http.ResponseWriter
-	rc  *http.ResponseController
-	tap transport.Tap
-	buf []byte
+	out *output
 }
 
 // openStream begins an event stream.
-func openStream(w http.ResponseWriter, tap transport.Tap) *eventStream {
-	h := w.Header()
-	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-cache, no-transform")
-	h.Set("X-Accel-Buffering", "no")
+func openStream(out *output) *eventStream {
+	h := out.w.Header()
+	h["Content-Type"] = streamType
+	h["Cache-Control"] = noTransform
+	h["X-Accel-Buffering"] = noBuffering
 	h["X-Content-Type-Options"] = nosniff
-	w.WriteHeader(http.StatusOK)
-	return &eventStream{w: w, rc: http.NewResponseController(w), tap: tap}
+	out.w.WriteHeader(http.StatusOK)
+	return &eventStream{out: out}
 }
+
+var (
+	streamType  = []string{"text/event-stream"}
+	noTransform = []string{"no-cache, no-transform"}
+	noBuffering = []string{"no"}
+)
 
 // message sends one JSON-RPC message as an event.
 func (s *eventStream) message(frame []byte) error {
-	if s.tap != nil {
-		s.tap(true, frame)
+	if s.out.opts.Tap != nil {
+		s.out.opts.Tap(true, frame)
 	}
-	s.buf = append(s.buf[:0], "event: message\ndata: "...)
-	s.buf = append(s.buf, frame...)
-	s.buf = append(s.buf, "\n\n"...)
-	return s.flush()
-}
-
-func (s *eventStream) event(e sse.Event) (err error) {
-	if s.buf, err = sse.AppendEvent(s.buf[:0], e); err != nil {
+	s.out.writeSoon()
+	if _, err := io.WriteString(s.out.w, "event: message\ndata: "); err != nil {
 		return err
 	}
-	return s.flush()
-}
-
-func (s *eventStream) comment() error {
-	s.buf = append(s.buf[:0], ":\n\n"...)
-	return s.flush()
-}
-
-// maxKeptBuffer bounds the memory that an idle stream keeps.
-const maxKeptBuffer = 64 << 10
-
-func (s *eventStream) flush() error {
-	// Not every ResponseWriter has deadlines.
-	_ = s.rc.SetWriteDeadline(time.Now().Add(writeTimeout))
-	_, err := s.w.Write(s.buf)
-	if cap(s.buf) > maxKeptBuffer {
-		s.buf = nil
+	if err := s.out.write(frame); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.rc.Flush()
+	if _, err := io.WriteString(s.out.w, "\n\n"); err != nil {
+		return err
 	}
-	_ = s.rc.SetWriteDeadline(time.Time{})
-	return err
+	return s.out.rc.Flush()
 }
 
-func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+// events sends events in their wire form.
+func (s *eventStream) events(wire ...[]byte) error {
+	for _, e := range wire {
+		if err := s.out.write(e); err != nil {
+			return err
+		}
+	}
+	return s.out.rc.Flush()
+}
+
+func (s *eventStream) comment() error { return s.events(comment) }
+
+var comment = []byte(":\n\n")
+
+// end lets what net/http writes at the end of the stream wait no longer than any
+// other write.
+func (s *eventStream) end() { s.out.writeSoon() }

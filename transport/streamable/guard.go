@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -34,29 +33,24 @@ func newGuard(hosts, origins []string) guard {
 
 // check returns why a request must not be served, nil if it may be. It sets the
 // CORS headers of one that may.
-func (g *guard) check(w http.ResponseWriter, r *http.Request) *reject {
+func (g *guard) check(h http.Header, r *http.Request) *reject {
+	h["Vary"] = varyOrigin
 	if !g.hostAllowed(r) {
 		return forbidden("Host %q is not served here", r.Host)
 	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
+	origins := r.Header["Origin"]
+	if len(origins) == 0 {
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" || site == "same-site" {
 			return forbidden("cross-site requests are not served")
 		}
 		return nil
 	}
-	if !g.originAllowed(origin, r) {
-		return forbidden("Origin %q is not allowed", origin)
+	if len(origins) > 1 || !g.originAllowed(origins[0], r) {
+		return forbidden("Origin %q is not allowed", strings.Join(origins, ", "))
 	}
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", origin)
-	h.Add("Vary", "Origin")
-	h.Set("Access-Control-Expose-Headers", exposedHeaders)
+	h["Access-Control-Allow-Origin"] = origins
+	h["Access-Control-Expose-Headers"] = exposedHeaders
 	return nil
-}
-
-func forbidden(format string, args ...any) *reject {
-	return &reject{status: http.StatusForbidden, err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Forbidden: "+format, args...)}
 }
 
 // hostAllowed checks the Host header where it matters: on connections to a
@@ -115,9 +109,9 @@ func isLoopback(host string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-const (
-	allowedMethods = "GET, POST, DELETE, OPTIONS"
-	exposedHeaders = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"
+var (
+	varyOrigin     = []string{"Origin"}
+	exposedHeaders = []string{"Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate"}
 )
 
 // requestHeaders are the headers that pages may send.
@@ -127,20 +121,20 @@ var requestHeaders = []string{
 }
 
 // preflight answers an OPTIONS request that the guard has let through.
-func preflight(w http.ResponseWriter, r *http.Request, methods string) {
+func (o *output) preflight(methods string) {
 	allowed := slices.Clone(requestHeaders)
-	for name := range strings.SplitSeq(r.Header.Get("Access-Control-Request-Headers"), ",") {
+	for name := range strings.SplitSeq(o.r.Header.Get("Access-Control-Request-Headers"), ",") {
 		name = textproto.CanonicalMIMEHeaderKey(strings.TrimSpace(name))
 		if strings.HasPrefix(name, mcp.HeaderPrefix) {
 			allowed = append(allowed, name)
 		}
 	}
-	h := w.Header()
+	h := o.w.Header()
 	h.Set("Allow", methods)
-	if r.Header.Get("Origin") != "" {
+	if o.r.Header.Get("Origin") != "" {
 		h.Set("Access-Control-Allow-Methods", methods)
 		h.Set("Access-Control-Allow-Headers", strings.Join(allowed, ", "))
 		h.Set("Access-Control-Max-Age", "600")
 	}
-	w.WriteHeader(http.StatusNoContent)
+	o.empty(http.StatusNoContent)
 }

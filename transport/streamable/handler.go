@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -12,8 +14,15 @@ import (
 	"github.com/mcpsplice/mcpsplice/transport"
 )
 
-// DefaultMaxBody is how many bytes a request's body may have.
-const DefaultMaxBody = 10 << 20
+// Defaults of [HandlerOptions].
+const (
+	DefaultMaxBody      = 10 << 20
+	DefaultMaxInFlight  = 10_000
+	DefaultMaxBatch     = 16
+	DefaultBodyTimeout  = 30 * time.Second
+	DefaultWriteTimeout = 10 * time.Second
+	DefaultKeepAlive    = 15 * time.Second
+)
 
 // HandlerOptions configure a [Handler]. The zero value is usable.
 type HandlerOptions struct {
@@ -25,8 +34,23 @@ type HandlerOptions struct {
 	Fallback mcp.Implementation
 	// MaxBody is how many bytes a body may have. Default DefaultMaxBody.
 	MaxBody int64
-	// MaxBatch is how many items of a batch are served at a time. Default 16.
+	// MaxInFlight is how many messages, subscriptions among them, are served
+	// at a time; further ones get the status 503. Default DefaultMaxInFlight.
+	MaxInFlight int
+	// MaxBatch is how many items of a batch are served at a time. Default
+	// DefaultMaxBatch.
 	MaxBatch int
+	// BodyTimeout is how long a client may take to send a body. Default
+	// DefaultBodyTimeout.
+	BodyTimeout time.Duration
+	// WriteTimeout is how long a client may take to take what is written to
+	// it, 256 KiB at a time, before its connection is given up. Default
+	// DefaultWriteTimeout.
+	WriteTimeout time.Duration
+	// KeepAlive is after how long an idle event stream gets a comment, and a
+	// call that has not answered yet becomes an event stream. Default
+	// DefaultKeepAlive.
+	KeepAlive time.Duration
 	// Sessions bounds legacy sessions.
 	Sessions session.TableOptions
 	// AllowedHosts are hosts, besides loopback names, that requests on a
@@ -42,6 +66,35 @@ type HandlerOptions struct {
 	Tap       transport.Tap // nil for none
 }
 
+func (o *HandlerOptions) withDefaults() HandlerOptions {
+	var d HandlerOptions
+	if o != nil {
+		d = *o
+	}
+	if d.MaxBody <= 0 {
+		d.MaxBody = DefaultMaxBody
+	}
+	if d.MaxInFlight <= 0 {
+		d.MaxInFlight = DefaultMaxInFlight
+	}
+	if d.MaxBatch <= 0 {
+		d.MaxBatch = DefaultMaxBatch
+	}
+	if d.BodyTimeout <= 0 {
+		d.BodyTimeout = DefaultBodyTimeout
+	}
+	if d.WriteTimeout <= 0 {
+		d.WriteTimeout = DefaultWriteTimeout
+	}
+	if d.KeepAlive <= 0 {
+		d.KeepAlive = DefaultKeepAlive
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	return d
+}
+
 // A Handler serves an [mcp.Handler] as the MCP endpoint of an HTTP server. It
 // is safe for concurrent use. [Handler.Close] ends its streams and sessions.
 type Handler struct {
@@ -53,32 +106,23 @@ type Handler struct {
 	headers  mcp.ToolHeaders
 	ctx      context.Context // ends streams that wait for changes
 	cancel   context.CancelCauseFunc
-	legacyMu sync.Mutex
-	outlets  map[*session.Held]*getStream // guarded by legacyMu
+
+	inFlight atomic.Int64 // messages being served
+
+	mu      sync.Mutex
+	streams map[*session.Held]*getStream // guarded by mu
 }
 
 // NewHandler returns the endpoint of handler.
 func NewHandler(handler mcp.Handler, opts *HandlerOptions) *Handler {
-	var o HandlerOptions
-	if opts != nil {
-		o = *opts
-	}
-	if o.MaxBody <= 0 {
-		o.MaxBody = DefaultMaxBody
-	}
-	if o.MaxBatch <= 0 {
-		o.MaxBatch = 16
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o := opts.withDefaults()
 	h := &Handler{
+		handler:  transport.Guarded(handler, o.Logger),
 		opts:     o,
 		guard:    newGuard(o.AllowedHosts, o.AllowedOrigins),
 		sessions: session.NewTable(o.Sessions),
-		outlets:  make(map[*session.Held]*getStream),
+		streams:  make(map[*session.Held]*getStream),
 	}
-	h.handler = transport.Guarded(handler, o.Logger)
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
@@ -95,77 +139,73 @@ func (h *Handler) Close() {
 
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if rej := h.guard.check(w, r); rej != nil {
-		h.refuse(w, rej)
-		return
+	out := newOutput(w, r, &h.opts)
+	rej := h.guard.check(w.Header(), r)
+	if rej == nil {
+		rej = h.serve(out)
 	}
-	switch r.Method {
+	if rej != nil {
+		out.refuse(rej)
+	}
+}
+
+// serve serves a request that the guard has let through, unless it returns why
+// not.
+func (h *Handler) serve(out *output) *reject {
+	switch out.r.Method {
 	case http.MethodPost:
-		h.post(w, r)
+		return h.post(out)
 	case http.MethodGet:
-		h.get(w, r)
+		return h.get(out)
 	case http.MethodDelete:
-		h.delete(w, r)
+		return h.delete(out)
 	case http.MethodOptions:
-		preflight(w, r, h.methods())
-	default:
-		h.refuse(w, h.notAllowed())
+		out.preflight(h.methods())
+		return nil
 	}
+	return notAllowed(h.methods())
 }
 
 // methods are those that the endpoint has.
 func (h *Handler) methods() string {
-	if h.opts.Plain || h.opts.Era == mcp.Modern {
+	if h.sessionless() {
 		return "POST, OPTIONS"
 	}
-	return allowedMethods
+	return "GET, POST, DELETE, OPTIONS"
 }
 
-func (h *Handler) notAllowed() *reject {
-	return &reject{
-		status: http.StatusMethodNotAllowed, allow: h.methods(),
-		err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Method Not Allowed: use %s", h.methods()),
-	}
-}
-
-func (h *Handler) refuse(w http.ResponseWriter, rej *reject) {
-	rej.null = h.opts.Plain
-	h.opts.Logger.Debug("a request was refused", "status", rej.status, "err", rej.err)
-	rej.write(w)
-}
+// sessionless reports whether no client can have a session.
+func (h *Handler) sessionless() bool { return h.opts.Plain || h.opts.Era == mcp.Modern }
 
 // post serves one POST: it reads the one message in the body and hands it to
 // the era that it belongs to.
-func (h *Handler) post(w http.ResponseWriter, r *http.Request) {
-	if rej := checkContentType(r); rej != nil {
-		h.refuse(w, rej)
-		return
+func (h *Handler) post(out *output) *reject {
+	defer h.inFlight.Add(-1)
+	if h.inFlight.Add(1) > int64(h.opts.MaxInFlight) {
+		return unavailable("the limit MaxInFlight of %d is reached", h.opts.MaxInFlight)
 	}
-	accept := readAccept(r.Header)
-	if !accept.json && !accept.stream {
-		h.refuse(w, &reject{status: http.StatusNotAcceptable, err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
-			"Not Acceptable: the client must accept application/json and text/event-stream")})
-		return
+	if rej := checkContentType(out.r); rej != nil {
+		return rej
 	}
-	body, rej := readBody(w, r, h.opts.MaxBody)
+	accept := readAccept(out.r.Header)
+	if !accept.json && (!accept.stream || h.opts.Plain) {
+		return invalid(http.StatusNotAcceptable, "Not Acceptable: the client must accept application/json and text/event-stream")
+	}
+	body, rej := out.readBody()
 	if rej != nil {
-		h.refuse(w, rej)
-		return
+		return rej
 	}
 	if h.opts.Tap != nil {
 		h.opts.Tap(false, body)
 	}
-	p := &post{h: h, w: w, r: r, accept: accept, body: body}
-	if rej := p.serve(); rej != nil {
-		h.refuse(w, rej)
-	}
+	p := &post{h: h, out: out, accept: accept, body: body}
+	return p.serve()
 }
 
 // A post is one POST whose body has been read.
 type post struct {
 	h      *Handler
-	w      http.ResponseWriter
-	r      *http.Request
+	out    *output
 	accept accepts
 	body   []byte
 	m      jsonrpc.Message
@@ -194,12 +234,12 @@ func (p *post) serve() *reject {
 // era returns the era of a message: its own metadata or its version header
 // count first, then what only the legacy era has.
 func (p *post) era() mcp.Era {
-	version := mcp.Revision(p.r.Header.Get(versionHeader))
+	version := mcp.Revision(p.out.r.Header.Get(versionHeader))
 	isInitialize := mcp.MethodName(p.m.Method) == mcp.MethodInitialize
 	switch {
 	case mcp.HasReserved(&p.m.Meta), version.Era() == mcp.Modern && !isInitialize:
 		return mcp.Modern
-	case isInitialize, p.r.Header.Get(sessionHeader) != "":
+	case isInitialize, p.hasSession():
 		return mcp.Legacy
 	case version != "" && version.Era() == mcp.NoEra:
 		return mcp.Modern // of a revision that we do not know
@@ -207,28 +247,33 @@ func (p *post) era() mcp.Era {
 	return mcp.NoEra
 }
 
+// hasSession reports whether a request names a session, as far as there are any.
+func (p *post) hasSession() bool {
+	return p.out.r.Header.Get(sessionHeader) != "" && !p.h.sessionless()
+}
+
 // eraless refuses a message that names neither a revision nor a session.
 func (p *post) eraless() *reject {
 	if p.h.opts.Era == mcp.Modern {
-		return badRequest(p.m.ID, jsonrpc.Errorf(jsonrpc.CodeHeaderMismatch, "Header mismatch: %s is missing", versionHeader))
+		return badRequest(p.m.ID, mismatch("%s is missing", "MCP-Protocol-Version"))
 	}
 	return badRequest(p.m.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
-		"Invalid Request: neither _meta[%q] (modern) nor %s (legacy) is there", mcp.MetaProtocolVersion, sessionHeader))
+		"Invalid Request: neither _meta[%q] (modern) nor Mcp-Session-Id (legacy) is there", mcp.MetaProtocolVersion))
 }
 
 // plain serves JSON-RPC without MCP.
 func (p *post) plain(err error) *reject {
-	caller := mcp.NoCaller{}
 	if err != nil && !jsonrpc.IsBatch(p.body) {
 		return badRequest(p.m.ID, jsonrpc.ToWire(err))
 	}
-	x := newExchange(p.w, accepts{json: true}, p.h.opts.Tap)
-	if err != nil {
-		answer := transport.AnswerPlainBatch(p.r.Context(), p.h.handler, p.body, caller, p.h.opts.MaxBatch, nil)
-		x.finish(statusOf(answer), answer)
+	ctx, caller := p.out.r.Context(), mcp.NoCaller{}
+	x := newExchange(p.out, accepts{json: true}, nil)
+	if err == nil {
+		x.finish(http.StatusOK, transport.AnswerPlain(ctx, p.h.handler, &p.m, caller, nil))
 		return nil
 	}
-	x.finish(http.StatusOK, transport.AnswerPlain(p.r.Context(), p.h.handler, &p.m, caller, nil))
+	answer := transport.AnswerPlainBatch(ctx, p.h.handler, p.body, caller, p.h.opts.MaxBatch)
+	x.finish(statusOf(answer), answer)
 	return nil
 }
 

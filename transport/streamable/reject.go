@@ -2,7 +2,6 @@ package streamable
 
 import (
 	"net/http"
-	"strconv"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
@@ -12,42 +11,41 @@ type reject struct {
 	status int
 	err    *jsonrpc.Error
 	id     jsonrpc.ID // of the request, if it was readable
-	null   bool       // an absent id is written as null
+	null   bool       // an absent id is written as null, as JSON-RPC has it
 	allow  string     // the header Allow, with 405
-	close  bool       // the rest of the body is not worth reading
+	later  bool       // the same request may be served in a second
 }
 
 func badRequest(id jsonrpc.ID, err *jsonrpc.Error) *reject {
 	return &reject{status: http.StatusBadRequest, err: err, id: id}
 }
 
-// write answers with the reject.
-func (j *reject) write(w http.ResponseWriter) {
-	body := jsonrpc.AppendError(nil, j.id, j.err)
-	if j.null && j.id.IsZero() {
-		body = jsonrpc.AppendNullError(nil, j.err)
-	}
-	h := w.Header()
-	if j.allow != "" {
-		h.Set("Allow", j.allow)
-	}
-	if j.close {
-		h.Set("Connection", "close")
-	}
-	writeJSON(w, j.status, body)
+func invalid(status int, format string, args ...any) *reject {
+	return &reject{status: status, err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, format, args...)}
 }
 
-func writeJSON(w http.ResponseWriter, status int, body []byte) {
-	h := w.Header()
-	h["Content-Type"] = jsonType
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	h["X-Content-Type-Options"] = nosniff
-	w.WriteHeader(status)
-	// A client that has gone needs no telling.
-	_, _ = w.Write(body)
+func notAllowed(methods string) *reject {
+	rej := invalid(http.StatusMethodNotAllowed, "Method Not Allowed: use %s", methods)
+	rej.allow = methods
+	return rej
 }
 
-var (
-	jsonType = []string{"application/json"}
-	nosniff  = []string{"nosniff"}
-)
+func forbidden(format string, args ...any) *reject {
+	return invalid(http.StatusForbidden, "Forbidden: "+format, args...)
+}
+
+// unavailable says that a limit is reached that may not be in a second.
+func unavailable(format string, args ...any) *reject {
+	return &reject{
+		status: http.StatusServiceUnavailable, later: true,
+		err: jsonrpc.Errorf(jsonrpc.CodeInternalError, "Service Unavailable: "+format, args...),
+	}
+}
+
+// body returns the reject as a JSON-RPC error.
+func (j *reject) body(plain bool) []byte {
+	if j.id.IsZero() && (j.null || plain) {
+		return jsonrpc.AppendNullError(nil, j.err)
+	}
+	return jsonrpc.AppendError(nil, j.id, j.err)
+}

@@ -4,24 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
 // DefaultAddr is where a [Server] listens if nothing else is said.
 const DefaultAddr = "127.0.0.1:8421"
 
-// DefaultPath is the path of the MCP endpoint.
-const DefaultPath = "/mcp"
-
-// DefaultDrain is how long a server that shuts down waits for requests in
-// flight.
-const DefaultDrain = 10 * time.Second
+// Defaults of [ServerOptions].
+const (
+	DefaultPath          = "/mcp"
+	DefaultDrain         = 10 * time.Second
+	DefaultHeaderTimeout = 10 * time.Second
+	DefaultIdleTimeout   = 2 * time.Minute
+)
 
 // ServerOptions configure a [Server]. The zero value is usable.
 type ServerOptions struct {
@@ -34,6 +37,34 @@ type ServerOptions struct {
 	// Drain is how long shutting down waits for requests in flight. Default
 	// DefaultDrain.
 	Drain time.Duration
+	// HeaderTimeout is how long a client may take to send the head of a
+	// request. Default DefaultHeaderTimeout.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a network connection without requests is kept.
+	// Default DefaultIdleTimeout.
+	IdleTimeout time.Duration
+}
+
+func (o *ServerOptions) withDefaults() ServerOptions {
+	var d ServerOptions
+	if o != nil {
+		d = *o
+	}
+	d.HandlerOptions = d.HandlerOptions.withDefaults()
+	if d.Path == "" {
+		d.Path = DefaultPath
+	}
+	d.Path = "/" + strings.Trim(d.Path, "/")
+	if d.Drain <= 0 {
+		d.Drain = DefaultDrain
+	}
+	if d.HeaderTimeout <= 0 {
+		d.HeaderTimeout = DefaultHeaderTimeout
+	}
+	if d.IdleTimeout <= 0 {
+		d.IdleTimeout = DefaultIdleTimeout
+	}
+	return d
 }
 
 // ErrRemote says that a server will not listen beyond loopback without
@@ -41,35 +72,30 @@ type ServerOptions struct {
 var ErrRemote = errors.New("refusing to listen beyond loopback without authentication")
 
 // A Server serves an [mcp.Handler] over HTTP: the endpoint (/mcp), the broadcast
-// stream (/mcp/events) and the state of health (/mcp/health).
+// stream (/mcp/events) and the state of health (/mcp/health). Its methods may be
+// called concurrently.
 type Server struct {
+	// Set at construction.
 	listener  net.Listener
 	http      http.Server
 	handler   *Handler
 	broadcast *Broadcast
 	opts      ServerOptions
+	routes    map[string]route
 	stop      context.CancelFunc // ends the contexts of requests
+
+	conns sync.WaitGroup // network connections being served
 }
 
 // Listen binds addr ("host:port"; the port 0 stands for any free one) and
 // returns a server that waits there for [Server.Serve]. An empty addr stands for
 // [DefaultAddr].
 func Listen(addr string, handler mcp.Handler, opts *ServerOptions) (*Server, error) {
-	var o ServerOptions
-	if opts != nil {
-		o = *opts
-	}
+	o := opts.withDefaults()
 	if addr == "" {
 		addr = DefaultAddr
 	}
-	if o.Path == "" {
-		o.Path = DefaultPath
-	}
-	o.Path = "/" + strings.Trim(o.Path, "/")
-	if o.Drain <= 0 {
-		o.Drain = DefaultDrain
-	}
-	if err := checkAddr(addr, o); err != nil {
+	if err := checkAddr(addr, &o); err != nil {
 		return nil, err
 	}
 	listener, err := net.Listen("tcp", addr)
@@ -79,22 +105,26 @@ func Listen(addr string, handler mcp.Handler, opts *ServerOptions) (*Server, err
 	s := &Server{
 		listener: listener, opts: o,
 		handler:   NewHandler(handler, &o.HandlerOptions),
-		broadcast: NewBroadcast(),
+		broadcast: newBroadcast(&o.HandlerOptions),
 	}
+	s.routes = s.newRoutes()
 	base, stop := context.WithCancel(context.Background())
 	s.stop = stop
 	s.http = http.Server{
-		Handler:           s.routes(),
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return base },
+		Handler:                      http.HandlerFunc(s.serveHTTP),
+		ReadHeaderTimeout:            o.HeaderTimeout,
+		IdleTimeout:                  o.IdleTimeout,
+		MaxHeaderBytes:               64 << 10,
+		DisableGeneralOptionsHandler: true, // it would stand before the guard
+		BaseContext:                  func(net.Listener) context.Context { return base },
+		ConnState:                    s.count,
+		ErrorLog:                     slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }
 
 // checkAddr refuses addresses that others can reach, unless somebody said so.
-func checkAddr(addr string, o ServerOptions) error {
+func checkAddr(addr string, o *ServerOptions) error {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
 		return fmt.Errorf("listen address %q: %w", addr, err)
@@ -114,13 +144,16 @@ func (s *Server) Broadcast(event string, data []byte) error { return s.broadcast
 
 // Serve serves until ctx is done, then shuts down: it takes no more requests,
 // ends streams, waits for requests in flight no longer than the drain time, and
-// ends those that are left. It returns nil after ctx.
+// ends those that are left. It returns nil after ctx and after [Server.Close].
 func (s *Server) Serve(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() { ended <- s.http.Serve(s.listener) }()
 	select {
 	case err := <-ended:
-		return errors.Join(err, s.close())
+		if errors.Is(err, http.ErrServerClosed) {
+			err = nil
+		}
+		return errors.Join(err, s.Close())
 	case <-ctx.Done():
 	}
 	s.handler.Drain()
@@ -129,15 +162,41 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancel()
 	// What is in flight after the drain time ends with its connection.
 	_ = s.http.Shutdown(drain)
-	err := s.close()
+	err := s.Close()
 	<-ended
+	s.settle()
 	return err
 }
 
-// Close ends the server at once, whether or not it serves.
-func (s *Server) Close() error { return s.close() }
+// settleTime bounds waiting for handlers after their contexts have ended.
+const settleTime = time.Second
 
-func (s *Server) close() error {
+// settle waits for the connections' goroutines, of which there will be no more.
+func (s *Server) settle() {
+	settled := make(chan struct{})
+	go func() {
+		s.conns.Wait()
+		close(settled)
+	}()
+	select {
+	case <-settled:
+	case <-time.After(settleTime):
+		s.opts.Logger.Warn("handlers go on although their requests have ended")
+	}
+}
+
+// count follows the network connections.
+func (s *Server) count(_ net.Conn, state http.ConnState) {
+	switch state {
+	case http.StateNew:
+		s.conns.Add(1)
+	case http.StateClosed, http.StateHijacked:
+		s.conns.Done()
+	}
+}
+
+// Close ends the server at once, whether or not it serves.
+func (s *Server) Close() error {
 	s.stop()
 	s.handler.Close()
 	s.broadcast.Close()
@@ -149,51 +208,66 @@ func (s *Server) close() error {
 	return err
 }
 
-// routes returns the handler of all routes. Each stands behind the guard.
-func (s *Server) routes() http.Handler {
-	events, health := s.opts.Path+"/events", s.opts.Path+"/health"
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch path := r.URL.Path; path {
-		case s.opts.Path, s.opts.Path + "/":
-			s.handler.ServeHTTP(w, r)
-		case events:
-			s.guarded(w, r, s.broadcast, http.MethodGet)
-		case health:
-			s.guarded(w, r, http.HandlerFunc(serveHealth), "GET, HEAD")
-		default:
-			s.guarded(w, r, http.HandlerFunc(s.notFound), r.Method)
-		}
-	})
+// A route is what is served at one path, besides OPTIONS.
+type route struct {
+	methods []string // nil if serve decides
+	serve   func(*output) *reject
 }
 
-// guarded serves a route that is not the endpoint.
-func (s *Server) guarded(w http.ResponseWriter, r *http.Request, next http.Handler, methods string) {
-	if rej := s.handler.guard.check(w, r); rej != nil {
-		rej.null = true
-		rej.write(w)
-		return
+// newRoutes returns all routes by their paths.
+func (s *Server) newRoutes() map[string]route {
+	base := strings.TrimSuffix(s.opts.Path, "/")
+	endpoint := route{serve: s.handler.serve}
+	return map[string]route{
+		base:       endpoint,
+		base + "/": endpoint,
+		base + "/events": {
+			methods: []string{http.MethodGet}, serve: s.broadcast.serve,
+		},
+		base + "/health": {
+			methods: []string{http.MethodGet, http.MethodHead}, serve: serveHealth,
+		},
 	}
+}
+
+// serveHTTP serves all requests. No route stands before the guard.
+func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
+	out := newOutput(w, r, &s.handler.opts)
+	rej := s.handler.guard.check(w.Header(), r)
+	if rej == nil {
+		rej = s.serve(out)
+	}
+	if rej != nil {
+		out.refuse(rej)
+	}
+}
+
+func (s *Server) serve(out *output) *reject {
+	route, ok := s.routes[out.r.URL.Path]
 	switch {
-	case r.Method == http.MethodOptions:
-		preflight(w, r, methods+", OPTIONS")
-	case !strings.Contains(methods, r.Method):
-		(&reject{
-			status: http.StatusMethodNotAllowed, allow: methods + ", OPTIONS", null: true,
-			err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Method Not Allowed: use %s", methods),
-		}).write(w)
-	default:
-		next.ServeHTTP(w, r)
+	case !ok:
+		return s.notFound()
+	case route.methods == nil || slices.Contains(route.methods, out.r.Method):
+		return route.serve(out)
 	}
+	methods := strings.Join(append(slices.Clone(route.methods), http.MethodOptions), ", ")
+	if out.r.Method == http.MethodOptions {
+		out.preflight(methods)
+		return nil
+	}
+	rej := notAllowed(methods)
+	rej.null = true
+	return rej
 }
 
-func serveHealth(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, []byte(`{"status":"ok","transport":"streamable-http"}`))
+func serveHealth(out *output) *reject {
+	out.json(http.StatusOK, []byte(`{"status":"ok","transport":"streamable-http"}`))
+	return nil
 }
 
-func (s *Server) notFound(w http.ResponseWriter, _ *http.Request) {
-	p := s.opts.Path
-	(&reject{
-		status: http.StatusNotFound, null: true,
-		err: jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Not found. Use POST %s, GET %s/events, or GET %s/health", p, p, p),
-	}).write(w)
+func (s *Server) notFound() *reject {
+	base := strings.TrimSuffix(s.opts.Path, "/")
+	rej := invalid(http.StatusNotFound, "Not found. Use POST %s, GET %s/events, or GET %s/health", s.opts.Path, base, base)
+	rej.null = true
+	return rej
 }

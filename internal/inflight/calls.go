@@ -1,0 +1,220 @@
+package inflight
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// maxID bounds ids: some peers keep them in 32 bits.
+const maxID = 1<<31 - 1
+
+// Calls are the requests in flight on one connection. The zero value is ready.
+// It is safe for concurrent use.
+type Calls struct {
+	mu    sync.Mutex
+	last  int64
+	calls map[int64]*Call
+	err   error // why no call can be started any more
+
+	dropped atomic.Int64
+}
+
+// Start takes up a call for req and gives it an id that no other call of this
+// connection has had. It fails with the error given to [Calls.Fail] if that has
+// been called. The call must be ended by [Call.End], before the memory that req
+// refers to is used again.
+func (c *Calls) Start(req *mcp.Request) (*Call, error) { return c.start(req, false) }
+
+// StartOwn is Start for a request of this process's own, which no client has
+// made: nothing that the peer sends unasked belongs to it.
+func (c *Calls) StartOwn(req *mcp.Request) (*Call, error) { return c.start(req, true) }
+
+func (c *Calls) start(req *mcp.Request, own bool) (*Call, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return nil, notSent(c.err, req.Method)
+	}
+	if c.calls == nil {
+		c.calls = make(map[int64]*Call)
+	}
+	for {
+		c.last = c.last%maxID + 1
+		if _, taken := c.calls[c.last]; !taken {
+			break
+		}
+	}
+	call := &Call{ID: c.last, Request: req, own: own, calls: c, wake: make(chan struct{}, 1)}
+	if token := req.Meta.ProgressToken; !token.IsZero() {
+		// Whoever reads from the peer may look at it when the call has ended.
+		call.token, _ = jsonrpc.RawID(bytes.Clone(token.Raw()))
+	}
+	c.calls[call.ID] = call
+	return call, nil
+}
+
+// notSent returns the end of a connection as the failure of a call that comes
+// after it.
+func notSent(err error, method string) error {
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		late := *e
+		late.Method, late.Outcome = method, mcp.NotSent
+		return &late
+	}
+	return err
+}
+
+// Find returns the call in flight with an id, nil if there is none, and whether
+// the id had to be read loosely: as 1 where the peer wrote "1" or 1.0.
+func (c *Calls) Find(id jsonrpc.ID) (call *Call, loosely bool) {
+	n, ok := id.Int()
+	if !ok {
+		if n, ok = id.LooseInt(); !ok {
+			return nil, false
+		}
+		loosely = true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[n], loosely
+}
+
+// Respond gives a response to the call that it answers and returns that as
+// [Calls.Find] does. A response without an id answers the only call in flight,
+// if it is the only one.
+func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
+	if m.ID.IsZero() {
+		call, loosely = c.only(), true
+	} else {
+		call, loosely = c.Find(m.ID)
+	}
+	if call != nil {
+		call.finish(m, nil)
+	}
+	return call, loosely
+}
+
+// Progress gives a progress notification to the call whose id the peer was given
+// as token, under the token of the client. It is dropped if there is none, or if
+// the client has given none.
+func (c *Calls) Progress(n *mcp.Notification) {
+	call, _ := c.Find(mcp.ProgressToken(&n.Params))
+	if call == nil || call.token.IsZero() {
+		return
+	}
+	call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+}
+
+// only returns the one call in flight that waits for a response.
+func (c *Calls) only() *Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var only *Call
+	for _, call := range c.calls {
+		if call.Request.Method == mcp.MethodListen {
+			continue
+		}
+		if only != nil {
+			return nil
+		}
+		only = call
+	}
+	return only
+}
+
+// Fail ends all calls in flight with err, and every later one at its start if
+// final is set. Without it listen calls go on.
+func (c *Calls) Fail(err error, final bool) {
+	c.mu.Lock()
+	if final && c.err == nil {
+		c.err = err
+	}
+	calls := make([]*Call, 0, len(c.calls))
+	for _, call := range c.calls {
+		if final || call.Request.Method != mcp.MethodListen {
+			calls = append(calls, call)
+		}
+	}
+	c.mu.Unlock()
+	for _, call := range calls {
+		call.finish(nil, err)
+	}
+}
+
+// Len returns how many calls are in flight.
+func (c *Calls) Len() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.calls)
+}
+
+// Dropped returns how many notifications were dropped because a call's inbox
+// was full.
+func (c *Calls) Dropped() int64 { return c.dropped.Load() }
+
+// Owner returns the call that a message belongs to which does not say so: the
+// oldest one in flight that may carry it, provided that all calls in flight are
+// of one client. Several says that they are of more than one, in which case
+// nobody guesses. Listen calls and this process's own do not count.
+func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var first *Call
+	for _, call := range c.calls {
+		if call.own || call.Request.Method == mcp.MethodListen {
+			continue
+		}
+		if first == nil {
+			first = call
+		} else if call.client() != first.client() {
+			return nil, true
+		}
+		if may(call.Request) && (owner == nil || call.ID < owner.ID) {
+			owner = call
+		}
+	}
+	return owner, false
+}
+
+// Listening returns the listen calls in flight that may says yes to, and whether
+// they are of several clients.
+func (c *Calls) Listening(may func(*Call) bool) (found []*Call, several bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range c.calls {
+		if call.Request.Method == mcp.MethodListen && may(call) {
+			found = append(found, call)
+			several = several || call.client() != found[0].client()
+		}
+	}
+	return found, several
+}
+
+// End takes the call out of those in flight. Whatever comes for it later is
+// nobody's. Questions that were never put learn that by a context that has
+// ended.
+func (c *Call) End() {
+	c.calls.mu.Lock()
+	delete(c.calls.calls, c.ID)
+	c.calls.mu.Unlock()
+	c.Finish(context.Canceled)
+	items, _, _ := c.take()
+	for i := range items {
+		if items[i].ask != nil {
+			items[i].ask(ended, mcp.NoCaller{})
+		}
+	}
+}
+
+// ended is a context that has ended.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()

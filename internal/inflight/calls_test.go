@@ -1,0 +1,263 @@
+package inflight_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+func start(t *testing.T, calls *inflight.Calls, req *mcp.Request) *inflight.Call {
+	t.Helper()
+	call, err := calls.Start(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(call.End)
+	return call
+}
+
+func tool(session string) *mcp.Request {
+	return &mcp.Request{Method: mcp.MethodCallTool, Meta: mcp.Metadata{Session: session}}
+}
+
+func message(t *testing.T, text string) *jsonrpc.Message {
+	t.Helper()
+	m := new(jsonrpc.Message)
+	if err := jsonrpc.Scan([]byte(text), m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestIDsAreSmallAndUnused_B019(t *testing.T) {
+	var calls inflight.Calls
+	seen := make(map[int64]bool)
+	for range 10_000 {
+		call, err := calls.Start(tool("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if call.ID < 0 || call.ID >= 1<<31 || seen[call.ID] {
+			t.Fatalf("id %d", call.ID)
+		}
+		seen[call.ID] = true
+		call.End()
+	}
+	if n := calls.Len(); n != 0 {
+		t.Errorf("%d calls are left", n)
+	}
+}
+
+func TestRespond(t *testing.T) {
+	for _, tt := range []struct {
+		name, reply     string
+		inFlight        int
+		answers, loosely bool
+	}{
+		{"exact", `{"jsonrpc":"2.0","id":1,"result":{}}`, 2, true, false},
+		{"B020 D1.8d as a string", `{"jsonrpc":"2.0","id":"1","result":{}}`, 2, true, true},
+		{"B020 as 1.0", `{"jsonrpc":"2.0","id":1.0,"result":{}}`, 2, true, true},
+		{"B137 S1.36 unknown", `{"jsonrpc":"2.0","id":999,"result":{}}`, 2, false, false},
+		{"B023 fraction", `{"jsonrpc":"2.0","id":1.5,"result":{}}`, 2, false, false},
+		{"B023 beyond float64", `{"jsonrpc":"2.0","id":1e400,"result":{}}`, 2, false, false},
+		{"another string", `{"jsonrpc":"2.0","id":"x","result":{}}`, 2, false, false},
+		{"D1.8b B110 without id, one in flight", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`, 1, true, true},
+		{"D1.8b without id, two in flight", `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}`, 2, false, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var calls inflight.Calls
+			start(t, &calls, &mcp.Request{Method: mcp.MethodListen}).Finish(nil) // never counts
+			first := start(t, &calls, tool("a"))
+			for range tt.inFlight - 1 {
+				start(t, &calls, tool("a"))
+			}
+			reply := strings.Replace(tt.reply, `"id":1`, fmt.Sprintf(`"id":%d`, first.ID), 1)
+			reply = strings.Replace(reply, `"id":"1"`, fmt.Sprintf(`"id":"%d"`, first.ID), 1)
+			call, loosely := calls.Respond(message(t, reply))
+			if (call == first) != tt.answers || call != nil && call != first || call != nil && loosely != tt.loosely {
+				t.Errorf("call %v, loosely %v", call, loosely)
+			}
+		})
+	}
+}
+
+func TestFailEndsCalls(t *testing.T) {
+	var calls inflight.Calls
+	call := start(t, &calls, tool("a"))
+	listen := start(t, &calls, &mcp.Request{Method: mcp.MethodListen})
+	some := errors.New("some")
+	calls.Fail(some, false)
+	if _, err := call.Wait(t.Context(), mcp.NoCaller{}, 0); !errors.Is(err, some) {
+		t.Errorf("err %v", err)
+	}
+	calls.Fail(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: some}, true)
+	_, err := listen.Wait(t.Context(), mcp.NoCaller{}, 0)
+	if mcp.OutcomeOf(err) != mcp.MaybeExecuted {
+		t.Errorf("listen: %v", err)
+	}
+	_, err = calls.Start(tool("a"))
+	if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Outcome != mcp.NotSent || e.Method != mcp.MethodCallTool {
+		t.Errorf("a call after the end: %v", err)
+	}
+}
+
+// always lets a message belong to any request.
+func always(*mcp.Request) bool { return true }
+
+// TestOwner_B151 is about what names no call (ERAS.md, "Which questions, to whom").
+func TestOwner_B151(t *testing.T) {
+	listen := &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "b"}}
+	list := func(session string) *mcp.Request {
+		return &mcp.Request{Method: mcp.MethodListTools, Meta: mcp.Metadata{Session: session}}
+	}
+	carries := func(req *mcp.Request) bool { return mcp.MayNeedInput(req.Method) }
+	for _, tt := range []struct {
+		name    string
+		reqs    []*mcp.Request
+		own     *mcp.Request
+		may     func(*mcp.Request) bool
+		want    int // index, -1 for none
+		several bool
+	}{
+		{"nothing in flight", nil, nil, always, -1, false},
+		{"the oldest of one client", []*mcp.Request{tool("a"), tool("a")}, nil, always, 0, false},
+		{"the oldest that can carry it", []*mcp.Request{list("a"), tool("a"), tool("a")}, nil, carries, 1, false},
+		{"none that can carry it", []*mcp.Request{list("a")}, nil, carries, -1, false},
+		{"two clients", []*mcp.Request{tool("a"), tool("b")}, nil, always, -1, true},
+		{"two clients, one of which could", []*mcp.Request{tool("a"), list("b")}, nil, carries, -1, true},
+		{"a listen call of another client", []*mcp.Request{tool("a"), listen}, nil, always, 0, false},
+		{"a request of our own", []*mcp.Request{tool("a")}, &mcp.Request{Method: mcp.MethodSetLevel}, always, 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var calls inflight.Calls
+			var started []*inflight.Call
+			for _, req := range tt.reqs {
+				started = append(started, start(t, &calls, req))
+			}
+			if tt.own != nil {
+				call, err := calls.StartOwn(tt.own)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer call.End()
+			}
+			owner, several := calls.Owner(tt.may)
+			if several != tt.several || (owner == nil) != (tt.want < 0) || owner != nil && owner != started[tt.want] {
+				t.Errorf("owner %v, several %v", owner, several)
+			}
+		})
+	}
+}
+
+func TestListeningTellsSeveralClientsApart(t *testing.T) {
+	var calls inflight.Calls
+	all := func(*inflight.Call) bool { return true }
+	start(t, &calls, &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "a"}})
+	start(t, &calls, &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "a"}})
+	start(t, &calls, tool("c"))
+	if found, several := calls.Listening(all); len(found) != 2 || several {
+		t.Errorf("%d found, several %v", len(found), several)
+	}
+	start(t, &calls, &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "b"}})
+	if found, several := calls.Listening(all); len(found) != 3 || !several {
+		t.Errorf("%d found, several %v", len(found), several)
+	}
+}
+
+// TestTokenSurvivesItsMessage: the memory of a request is used again when it has
+// ended, and whoever reads from the peer may look at the token just then.
+func TestTokenSurvivesItsMessage(t *testing.T) {
+	raw := []byte(`"tok"`)
+	token, _ := jsonrpc.RawID(raw)
+	req := tool("a")
+	req.Meta.ProgressToken = token
+	var calls inflight.Calls
+	call := start(t, &calls, req)
+	copy(raw, `"XXX"`)
+	calls.Progress(&mcp.Notification{
+		Method: mcp.NotificationProgress,
+		Params: jsonrpc.Trusted(fmt.Appendf(nil, `{"progressToken":%d,"progress":1}`, call.ID)),
+	})
+	call.Finish(nil)
+	var got recorder
+	if _, err := call.Wait(t.Context(), &got, 0); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"progressToken":"tok","progress":1}`; len(got.all()) != 1 || got.all()[0] != want {
+		t.Errorf("got %q", got.all())
+	}
+}
+
+// TestEveryCallEndsOnce_P1 has a peer answer, notify, ask and fall silent at
+// random while callers give up at random.
+func TestEveryCallEndsOnce_P1(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	var calls inflight.Calls
+	var ended, questions, answers atomic.Int64
+	var wg sync.WaitGroup
+	const callers, rounds = 16, 100
+	peer, stop := context.WithCancel(t.Context())
+	var peers sync.WaitGroup
+	for i := range 2 {
+		peers.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(i)))
+			for peer.Err() == nil {
+				id := jsonrpc.IntID(rnd.Int64N(callers*rounds) + 1)
+				switch rnd.IntN(4) {
+				case 0, 1:
+					calls.Respond(&jsonrpc.Message{Kind: jsonrpc.Response, ID: id, Body: jsonrpc.Trusted([]byte("{}"))})
+				case 2:
+					if call, _ := calls.Find(id); call != nil {
+						call.Notify(&mcp.Notification{Method: mcp.NotificationProgress})
+					}
+				case 3:
+					if call, _ := calls.Find(id); call != nil && call.Ask(1, func(context.Context, mcp.Caller) { answers.Add(1) }) {
+						questions.Add(1)
+					}
+				}
+			}
+		})
+	}
+	for i := range callers {
+		wg.Go(func() {
+			rnd := rand.New(rand.NewPCG(seed, uint64(100+i)))
+			for range rounds {
+				call, err := calls.Start(tool("a"))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				if rnd.IntN(2) == 0 {
+					go cancel()
+				}
+				m, err := call.Wait(ctx, mcp.NoCaller{}, 0)
+				if (m == nil) == (err == nil) {
+					t.Errorf("m %v, err %v", m, err)
+				}
+				ended.Add(1)
+				call.End()
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	stop()
+	peers.Wait()
+	if ended.Load() != callers*rounds || calls.Len() != 0 {
+		t.Errorf("%d calls ended, %d are left", ended.Load(), calls.Len())
+	}
+	if q, a := questions.Load(), answers.Load(); q != a {
+		t.Errorf("%d questions were taken, %d answered", q, a)
+	}
+}

@@ -1,0 +1,21 @@
+package session
+
+// Watched returns how many resources the client keeps count of.
+func (c *Client) Watched() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.resources)
+}
+
+// Open returns how many questions of the server the client knows.
+func (c *Client) Open() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.questions)
+}
+
+// UnsubscribeTimeout and LevelTimeout are how long a silent server is waited for.
+const (
+	UnsubscribeTimeout = unsubscribeTimeout
+	LevelTimeout       = levelTimeout
+)

@@ -1,0 +1,238 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+)
+
+// An opened is a listen call that a backend got.
+type opened struct {
+	req    *mcp.Request
+	caller mcp.Caller
+	ended  chan struct{}
+	fail   chan error
+}
+
+func (o *opened) notify(t *testing.T, method, params string) {
+	t.Helper()
+	if err := o.caller.Notify(t.Context(), &mcp.Notification{Method: method, Params: jsonrpc.Trusted([]byte(params))}); err != nil {
+		t.Error(err)
+	}
+}
+
+// listening returns a backend that acknowledges what filter leaves of each
+// listen call, nil for all, and gives the calls to the channel.
+func listening(filter func(mcp.Filter) mcp.Filter) (*backend, chan *opened) {
+	calls := make(chan *opened, 100)
+	return &backend{serve: func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if req.Method != mcp.MethodListen {
+			return mcp.Result{}, nil
+		}
+		o := &opened{req: req, caller: caller, ended: make(chan struct{}), fail: make(chan error, 1)}
+		defer close(o.ended)
+		granted, err := mcp.ReadFilter(&req.Params)
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		if filter != nil {
+			granted = filter(granted)
+		}
+		if err := caller.Notify(ctx, granted.Acknowledge()); err != nil {
+			return mcp.Result{}, err
+		}
+		calls <- o
+		select {
+		case <-ctx.Done():
+			return mcp.Result{}, ctx.Err()
+		case err := <-o.fail:
+			return mcp.Result{}, err
+		}
+	}}, calls
+}
+
+func request(t *testing.T, s *session.Server, method, params string) error {
+	t.Helper()
+	_, err := s.Handle(t.Context(), scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"%s","params":%s}`, method, params)), nil)
+	return err
+}
+
+func TestOwnListenOpensWithTheOutlet(t *testing.T) {
+	b, calls := listening(nil)
+	s := serving(t, b)
+	out := make(outlet, 10)
+	s.Notified(t.Context(), scan(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+	if b.count(mcp.MethodListen) != 0 {
+		t.Error("it listens although there is nowhere to deliver to")
+	}
+	s.SetOutlet(out)
+	own := receive(t, "the listen call", calls)
+	if want := `{"notifications":{"toolsListChanged":true,"session":true}}`; string(own.req.Params.Raw()) != want {
+		t.Errorf("filter %s", own.req.Params.Raw())
+	}
+	own.notify(t, mcp.NotificationToolsListChanged, `{"_meta":{"io.modelcontextprotocol/subscriptionId":9}}`)
+	if got := receive(t, "the change", out); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}` {
+		t.Errorf("sent %s", got)
+	}
+	s.SetOutlet(nil) // as when a GET stream ends
+	own.notify(t, mcp.NotificationToolsListChanged, `{}`)
+	if _, err := own.caller.Ask(t.Context(), &mcp.Request{Method: mcp.MethodListRoots}); err == nil {
+		t.Error("a question was taken although there is nowhere to deliver it")
+	}
+	s.Close()
+	receive(t, "the end", own.ended)
+	if len(out) != 0 {
+		t.Errorf("sent %s", <-out)
+	}
+}
+
+func TestLogLevelReopensTheOwnListen(t *testing.T) {
+	b, calls := listening(nil)
+	s := serving(t, b)
+	s.SetOutlet(make(outlet, 10))
+	first := receive(t, "the listen call", calls)
+	if err := request(t, s, mcp.MethodSetLevel, `{"level":"error"}`); err != nil {
+		t.Fatal(err)
+	}
+	second := receive(t, "the second", calls)
+	if second.req.Meta.LogLevel != "error" {
+		t.Errorf("level %q", second.req.Meta.LogLevel)
+	}
+	receive(t, "the end of the first", first.ended)
+	if err := request(t, s, mcp.MethodCallTool, `{}`); err != nil {
+		t.Fatal(err)
+	}
+	if level := b.last(t, mcp.MethodCallTool).Meta.LogLevel; level != "error" {
+		t.Errorf("a request has the level %q", level)
+	}
+}
+
+// TestLogLevelFlood: a backend that never acknowledges is asked to listen by no
+// more than one call at a time.
+func TestLogLevelFlood(t *testing.T) {
+	running := make(chan int, 1)
+	running <- 0
+	started := make(chan struct{}, 100)
+	b := &backend{serve: func(ctx context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		n := <-running + 1
+		running <- n
+		started <- struct{}{}
+		<-ctx.Done()
+		running <- <-running - 1
+		return mcp.Result{}, ctx.Err()
+	}}
+	s := serving(t, b)
+	s.SetOutlet(make(outlet, 10))
+	receive(t, "the listen call", started)
+	for range 20 {
+		if err := request(t, s, mcp.MethodSetLevel, `{"level":"error"}`); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, "the next", started)
+	}
+	s.Close()
+	if n := <-running; n != 0 {
+		t.Errorf("%d are left", n)
+	}
+}
+
+func TestSubscribe_B152(t *testing.T) {
+	b, calls := listening(func(f mcp.Filter) mcp.Filter {
+		if len(f.ResourceSubscriptions) > 0 && strings.HasPrefix(f.ResourceSubscriptions[0], "bad") {
+			f.ResourceSubscriptions = nil
+		}
+		return f
+	})
+	s := serving(t, b)
+	out := make(outlet, 10)
+	s.SetOutlet(out)
+	receive(t, "the own listen call", calls)
+	for range 2 { // the second joins the first
+		if err := request(t, s, mcp.MethodSubscribe, `{"uri":"u:1"}`); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watch := receive(t, "the listen call", calls)
+	if want := `{"notifications":{"resourceSubscriptions":["u:1"]}}`; string(watch.req.Params.Raw()) != want || len(calls) != 0 {
+		t.Errorf("filter %s, %d more", watch.req.Params.Raw(), len(calls))
+	}
+	watch.notify(t, mcp.NotificationResourceUpdated, `{"uri":"u:1"}`)
+	if got := receive(t, "the update", out); got != `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"u:1"}}` {
+		t.Errorf("sent %s", got)
+	}
+	if err := request(t, s, mcp.MethodSubscribe, `{"uri":"bad:1"}`); codeOf(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("a refused subscription: %v", err)
+	}
+	receive(t, "its end", receive(t, "the refused one", calls).ended)
+	if err := request(t, s, mcp.MethodUnsubscribe, `{"uri":"u:1"}`); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, "the end", watch.ended)
+}
+
+func TestSubscribeWhenTheServerIsAway(t *testing.T) {
+	b := &backend{serve: func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+		return mcp.Result{}, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent}
+	}}
+	s := serving(t, b)
+	if err := request(t, s, mcp.MethodSubscribe, `{"uri":"u:1"}`); codeOf(err) != jsonrpc.CodeInternalError {
+		t.Errorf("err %v", err)
+	}
+}
+
+func TestSubscriptionsAreBounded(t *testing.T) {
+	b, _ := listening(nil)
+	s := serving(t, b)
+	var err error
+	n := 0
+	for ; err == nil && n < 2*mcp.MaxResourceSubscriptions; n++ {
+		err = request(t, s, mcp.MethodSubscribe, fmt.Sprintf(`{"uri":"u:%d"}`, n))
+	}
+	if codeOf(err) != jsonrpc.CodeInvalidParams || !strings.Contains(err.Error(), "MaxResourceSubscriptions") || n < mcp.MaxResourceSubscriptions {
+		t.Errorf("after %d: %v", n, err)
+	}
+}
+
+// TestListensAgain_B154: when the connection to the server was lost.
+func TestListensAgain_B154(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, calls := listening(nil)
+		s := serving(t, b)
+		s.SetOutlet(make(outlet, 10))
+		began := time.Now()
+		for i := range 10 {
+			o := <-calls
+			o.fail <- &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}
+			<-o.ended
+			if took := time.Since(began); i == 1 && took > 500*time.Millisecond {
+				t.Errorf("the second attempt came after %v", took)
+			}
+		}
+		<-calls
+		if took := time.Since(began); took < 30*time.Second || took > 3*time.Minute {
+			t.Errorf("ten attempts took %v", took)
+		}
+	})
+}
+
+// TestListensNotAgain: when the handler does not serve listen calls at all.
+func TestListensNotAgainWhenRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{serve: func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+			return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+		}}
+		s := serving(t, b)
+		s.SetOutlet(make(outlet, 10))
+		time.Sleep(time.Hour)
+		if n := b.count(mcp.MethodListen); n != 1 {
+			t.Errorf("%d listen calls", n)
+		}
+	})
+}

@@ -1,0 +1,183 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A question is a request of the server that has not been answered.
+type question struct {
+	id        jsonrpc.ID
+	req       *mcp.Request
+	withdrawn context.Context // of this one question
+	withdraw  context.CancelFunc
+}
+
+// Asked takes a request of the server. On is as for [Client.Notified]. It does
+// not wait: the answer is sent when it is there.
+func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Call) {
+	ctx = context.WithoutCancel(ctx)
+	method := mcp.MethodName(m.Method)
+	if method == mcp.MethodPing {
+		c.reply(ctx, m.ID, mcp.Result{}, nil)
+		return
+	}
+	if on == nil {
+		on = c.whomToAsk(method)
+	}
+	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
+	asked := on != nil && on.Ask(len(m.Body.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+		defer c.forget(q)
+		c.put(ctx, q, func() (mcp.Result, error) {
+			askCtx, cancel := context.WithCancel(askCtx)
+			defer cancel()
+			defer context.AfterFunc(q.withdrawn, cancel)()
+			return caller.Ask(askCtx, q.req)
+		})
+	})
+	if !asked {
+		c.forget(q)
+		c.refuse(ctx, method, m.ID)
+	}
+}
+
+// put has a question answered by ask, unless the server withdraws it.
+func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, error)) {
+	if q.withdrawn.Err() != nil {
+		return
+	}
+	result, err := ask()
+	switch {
+	case q.withdrawn.Err() != nil:
+	case errors.Is(err, mcp.ErrCannotAsk):
+		c.refuse(ctx, q.req.Method, q.id)
+	default:
+		c.reply(ctx, q.id, result, err)
+	}
+}
+
+// whomToAsk returns the call that a question outside any stream belongs to: one
+// in flight, or the only session that listens. Nobody guesses between clients.
+//
+// Roots are asked for on the server's own account, most often while a call that
+// has nothing to do with them is in flight and soon over: for them the session
+// comes first.
+func (c *Client) whomToAsk(method string) *inflight.Call {
+	if listener := c.sessionListener(); method == mcp.MethodListRoots && listener != nil {
+		return listener
+	}
+	owner, several := c.calls.Owner(func(req *mcp.Request) bool {
+		return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method)
+	})
+	if owner != nil || several {
+		return owner
+	}
+	return c.sessionListener()
+}
+
+// open keeps a question, so that it can be withdrawn.
+func (c *Client) open(id jsonrpc.ID, req *mcp.Request) *question {
+	q := &question{id: id, req: req}
+	q.withdrawn, q.withdraw = context.WithCancel(context.Background())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.questions[id.Key()] = q
+	return q
+}
+
+func (c *Client) forget(q *question) {
+	q.withdraw()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if key := q.id.Key(); c.questions[key] == q {
+		delete(c.questions, key)
+	}
+}
+
+// withdraw ends the question that a cancellation names.
+func (c *Client) withdraw(n *mcp.Notification) {
+	raw, _ := n.Params.Lookup("requestId")
+	id, ok := jsonrpc.RawID(raw)
+	if !ok {
+		return
+	}
+	c.mu.Lock()
+	q := c.questions[id.Key()]
+	c.mu.Unlock()
+	if q != nil {
+		q.withdraw()
+	}
+}
+
+// capabilityFor names the client capability that a question needs.
+var capabilityFor = map[string]string{
+	mcp.MethodElicit:        "elicitation",
+	mcp.MethodCreateMessage: "sampling",
+	mcp.MethodListRoots:     "roots",
+}
+
+// declares reports whether a client with these capabilities can be asked a
+// question. Of questions that are not the protocol's it decides itself.
+func declares(capabilities []byte, method string) bool {
+	name, known := capabilityFor[method]
+	if !known {
+		return true
+	}
+	v := jsonrpc.Trusted(capabilities)
+	_, ok := v.Lookup(name)
+	return ok
+}
+
+// Refusal returns the answer to a server's question that nobody can be asked: an
+// elicitation is answered as by a user who closes the dialog, and what the
+// client did not declare is an unknown method.
+func Refusal(method string, capabilities []byte) (mcp.Result, error) {
+	switch _, known := capabilityFor[method]; {
+	case !known || !declares(capabilities, method):
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+	case method == mcp.MethodElicit:
+		return mcp.RawResult([]byte(`{"action":"cancel"}`)), nil
+	}
+	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error: nobody can be asked just now")
+}
+
+func (c *Client) refuse(ctx context.Context, method string, id jsonrpc.ID) {
+	if method == mcp.MethodListRoots {
+		c.mu.Lock()
+		c.noRoots = true
+		c.mu.Unlock()
+	}
+	result, err := Refusal(method, c.opts.Capabilities)
+	c.reply(ctx, id, result, err)
+}
+
+// offerRoots tells a server to ask for the roots again which asked when nobody
+// could be asked, as many do at once after the handshake.
+func (c *Client) offerRoots(ctx context.Context) {
+	c.mu.Lock()
+	missed := c.noRoots
+	c.noRoots = false
+	c.mu.Unlock()
+	if !missed || !declares(c.opts.Capabilities, mcp.MethodListRoots) {
+		return
+	}
+	if err := c.wire.Notify(ctx, mcp.NotificationRootsListChanged, &jsonrpc.Value{}); err != nil {
+		c.opts.Logger.Debug("the server was not told of the roots", "err", err)
+	}
+}
+
+// replyWait bounds how long an answer waits for a server that does not read.
+const replyWait = 100 * time.Millisecond
+
+func (c *Client) reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, replyWait)
+	defer cancel()
+	if err := c.wire.Reply(ctx, id, result, err); err != nil {
+		c.opts.Logger.Debug("an answer did not reach the server", "id", id.String(), "err", err)
+	}
+}

@@ -1,0 +1,229 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// held returns a wire whose tool calls stay open and are sent to the channel.
+func held() (*wire, chan *inflight.Call) {
+	started := make(chan *inflight.Call, 100)
+	return newWire(func(call *inflight.Call, method, _ string) {
+		if method == mcp.MethodCallTool || method == mcp.MethodListTools {
+			started <- call
+			return
+		}
+		answer(call, "{}")
+	}), started
+}
+
+func ask(t *testing.T, id, method string) *jsonrpc.Message {
+	t.Helper()
+	return scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"%s","params":{}}`, id, method))
+}
+
+// TestQuestionsNobodyCanAnswer_B044_D14: they are answered at once.
+func TestQuestionsNobodyCanAnswer_B044_D14(t *testing.T) {
+	for _, tt := range []struct{ capabilities, method, want string }{
+		{"{}", "ping", `{}`},
+		{asksEverything, "ping", `{}`},
+		{"{}", mcp.MethodListRoots, `error -32601`},
+		{"{}", mcp.MethodCreateMessage, `error -32601`},
+		{"{}", mcp.MethodElicit, `error -32601`},
+		{"{}", "vendor/x", `error -32601`},
+		{asksEverything, "vendor/x", `error -32601`},
+		{asksEverything, mcp.MethodListRoots, `error -32603`},
+		{asksEverything, mcp.MethodCreateMessage, `error -32603`},
+		{asksEverything, mcp.MethodElicit, `{"action":"cancel"}`},
+	} {
+		t.Run(tt.method+" "+tt.capabilities, func(t *testing.T) {
+			w := newWire(nil)
+			c := connected(t, w, tt.capabilities)
+			c.Asked(t.Context(), ask(t, `"s1"`, tt.method), nil)
+			if got := w.all("reply"); !slices.Equal(got, []string{`reply "s1" ` + tt.want}) {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
+// TestQuestionsReachTheirClient_B151, or nobody (ERAS.md, "Which questions, to whom").
+func TestQuestionsReachTheirClient_B151(t *testing.T) {
+	answers := func(client string) func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return func(context.Context, *mcp.Request) (mcp.Result, error) {
+			return mcp.RawResult([]byte(`{"from":"` + client + `"}`)), nil
+		}
+	}
+	modern := mcp.Metadata{Revision: mcp.Revision20260728, Session: "m"}
+	list := func(meta mcp.Metadata) *mcp.Request { return &mcp.Request{Method: mcp.MethodListTools, Meta: meta} }
+	for _, tt := range []struct {
+		name    string
+		calls   []*mcp.Request
+		listens []string // clients
+		want    string
+	}{
+		{"its call", []*mcp.Request{toolCall(legacyMeta("a", ""))}, nil, `{"from":"a"}`},
+		{"two calls of one client", []*mcp.Request{toolCall(legacyMeta("a", "")), toolCall(legacyMeta("a", ""))}, nil, `{"from":"a"}`},
+		{"two clients: nobody guesses", []*mcp.Request{toolCall(legacyMeta("a", "")), toolCall(legacyMeta("b", ""))}, nil, `error -32603`},
+		{"two clients that listen as well", []*mcp.Request{toolCall(legacyMeta("a", "")), toolCall(legacyMeta("b", ""))}, []string{"a"}, `error -32603`},
+		{"a legacy client under any method", []*mcp.Request{list(legacyMeta("a", ""))}, nil, `{"from":"a"}`},
+		{"a modern client under tools/call", []*mcp.Request{toolCall(modern)}, nil, `{"from":"m"}`},
+		{"a modern client under a list", []*mcp.Request{list(modern)}, nil, `error -32603`},
+		{"a session that listens", nil, []string{"a"}, `{"from":"a"}`},
+		{"two sessions that listen", nil, []string{"a", "b"}, `error -32603`},
+		{"a call beside another one's session", []*mcp.Request{toolCall(legacyMeta("a", ""))}, []string{"b"}, `{"from":"a"}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			var inFlight []*running
+			for _, req := range tt.calls {
+				l := newListener()
+				l.ask = answers(req.Meta.Session)
+				inFlight = append(inFlight, handle(t, c, req, l))
+				receive(t, "the call", started)
+			}
+			for _, client := range tt.listens {
+				l, r := listen(t, c, legacyMeta(client, ""), mcp.Filter{Session: true})
+				l.ask = answers(client)
+				inFlight = append(inFlight, r)
+			}
+			c.Asked(t.Context(), ask(t, "7", mcp.MethodCreateMessage), nil)
+			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 7 " + tt.want}) {
+				t.Errorf("answered %q", got)
+			}
+			for _, r := range inFlight {
+				r.stop()
+			}
+		})
+	}
+}
+
+func TestAnswersPassAsTheyCame(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		result string
+		err    error
+		want   string
+	}{
+		{"result", `{"action":"accept","content":{"n":9007199254740993}}`, nil, `{"action":"accept","content":{"n":9007199254740993}}`},
+		{"error", "", &jsonrpc.Error{Code: 12345, Message: "no"}, "error 12345"},
+		{"cannot be asked after all", "", mcp.ErrCannotAsk, `{"action":"cancel"}`},
+		{"our own failure", "", errors.New("secret"), "error -32603"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			l := newListener()
+			l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+				return mcp.RawResult([]byte(tt.result)), tt.err
+			}
+			r := handle(t, c, toolCall(legacyMeta("a", "")), l)
+			receive(t, "the call", started)
+			c.Asked(t.Context(), ask(t, "1", mcp.MethodElicit), nil)
+			if got := w.await(t, 1, "reply"); got[0] != "reply 1 "+tt.want {
+				t.Errorf("answered %q", got)
+			}
+			r.stop()
+		})
+	}
+}
+
+func TestQuestionsThatOutliveTheirCallAreAnswered(t *testing.T) {
+	w, started := held()
+	c := connected(t, w, asksEverything)
+	l := newListener()
+	asking := make(chan struct{})
+	l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+		close(asking)
+		<-ctx.Done()
+		return mcp.Result{}, ctx.Err()
+	}
+	r := handle(t, c, toolCall(legacyMeta("a", "")), l)
+	call := receive(t, "the call", started)
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodElicit), nil)
+	<-asking
+	answer(call, "{}")
+	<-r.done
+	if got := w.all("reply"); !slices.Equal(got, []string{"reply 1 error -32603"}) {
+		t.Errorf("answered %q", got)
+	}
+}
+
+func TestWithdrawnQuestionIsNotAnswered(t *testing.T) {
+	withdrawal := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`
+	for _, when := range []string{"before it was put", "while it is open"} {
+		t.Run(when, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			l := newListener()
+			asking := make(chan struct{}, 1)
+			l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+				asking <- struct{}{}
+				<-ctx.Done()
+				return mcp.Result{}, ctx.Err()
+			}
+			req := toolCall(legacyMeta("a", ""))
+			if when == "while it is open" {
+				r := handle(t, c, req, l)
+				receive(t, "the call", started)
+				c.Asked(t.Context(), ask(t, `"q"`, mcp.MethodElicit), nil)
+				<-asking
+				c.Notified(scan(t, withdrawal), nil)
+				r.stop()
+			} else {
+				// Nobody waits for the call yet: the question stays in its inbox.
+				call, err := w.calls.Start(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Asked(t.Context(), ask(t, `"q"`, mcp.MethodElicit), nil)
+				c.Notified(scan(t, withdrawal), nil)
+				answer(call, "{}")
+				if _, err := call.Wait(t.Context(), l, 0); err != nil {
+					t.Fatal(err)
+				}
+				call.End()
+				if len(asking) != 0 {
+					t.Error("it was put")
+				}
+			}
+			if got := w.all("reply"); len(got) != 0 {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
+// TestRootsAreOfferedAgain_B041: many servers ask for the roots right after the
+// handshake, when the client cannot be asked yet, and never again unless told.
+func TestRootsAreOfferedAgain_B041(t *testing.T) {
+	for _, tt := range []struct {
+		capabilities, method string
+		offered              int
+	}{
+		{asksEverything, mcp.MethodListRoots, 1},
+		{asksEverything, mcp.MethodElicit, 0},
+		{"{}", mcp.MethodListRoots, 0},
+	} {
+		t.Run(tt.method+" "+tt.capabilities, func(t *testing.T) {
+			w := newWire(nil)
+			c := connected(t, w, tt.capabilities)
+			c.Asked(t.Context(), ask(t, "1", tt.method), nil)
+			for range 2 {
+				_, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+				r.stop()
+			}
+			if got := w.all(mcp.NotificationRootsListChanged); len(got) != tt.offered {
+				t.Errorf("sent %q", got)
+			}
+		})
+	}
+}

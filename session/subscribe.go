@@ -1,0 +1,238 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// listen answers subscriptions/listen: with an acknowledgement, then with what
+// the server sends unasked, until ctx or the connection ends.
+func (c *Client) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	filter, err := mcp.ReadFilter(&req.Params)
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	if filter.Session {
+		c.wantLevel(ctx, req.Meta.LogLevel)
+	}
+	call, err := c.calls.Start(req)
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	defer call.End()
+	granted := c.grant(filter)
+	c.setFilter(call, granted) // what comes from now on waits for the acknowledgement
+	granted.ResourceSubscriptions = c.subscribeAll(ctx, granted.ResourceSubscriptions)
+	defer c.unsubscribe(granted.ResourceSubscriptions)
+	c.setFilter(call, granted)
+	if err := caller.Notify(ctx, granted.Acknowledge()); err != nil {
+		return mcp.Result{}, err
+	}
+	if granted.Session {
+		c.offerRoots(ctx)
+	}
+	_, err = call.Wait(ctx, caller, 0)
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		named := *e
+		named.Method = req.Method
+		err = &named
+	}
+	return mcp.Result{}, err
+}
+
+// grant returns what of a filter the server promises to serve.
+func (c *Client) grant(want mcp.Filter) mcp.Filter {
+	granted := c.capabilities.ListFilter()
+	granted.ToolsListChanged = granted.ToolsListChanged && want.ToolsListChanged
+	granted.PromptsListChanged = granted.PromptsListChanged && want.PromptsListChanged
+	granted.ResourcesListChanged = granted.ResourcesListChanged && want.ResourcesListChanged
+	granted.Session = want.Session
+	if c.capabilities.Resources.Subscribe {
+		granted.ResourceSubscriptions = want.ResourceSubscriptions
+	}
+	return granted
+}
+
+func (c *Client) setFilter(call *inflight.Call, filter mcp.Filter) {
+	c.mu.Lock()
+	call.Filter = filter
+	c.mu.Unlock()
+}
+
+// A subscription counts the listen calls that want one resource.
+type subscription struct {
+	telling turn
+	users   int // of them the server knows, guarded by telling
+	holders int // of users and of those who tell, guarded by Client.mu
+}
+
+// hold returns the subscription to a resource, which is kept until let go.
+func (c *Client) hold(uri string) *subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.resources[uri]
+	if s == nil {
+		s = &subscription{telling: newTurn()}
+		c.resources[uri] = s
+	}
+	s.holders++
+	return s
+}
+
+func (c *Client) letGo(uri string, s *subscription) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s.holders--; s.holders == 0 {
+		delete(c.resources, uri)
+	}
+}
+
+// subscribeAll subscribes to resources and returns those that the server took.
+func (c *Client) subscribeAll(ctx context.Context, uris []string) []string {
+	var taken []string
+	for _, uri := range uris {
+		if err := c.subscribe(ctx, uri); err != nil {
+			c.opts.Logger.Debug("the server refused a subscription", "method", mcp.MethodSubscribe, "err", err)
+			continue
+		}
+		taken = append(taken, uri)
+	}
+	return taken
+}
+
+func uriEdit(uri string) jsonrpc.Edit {
+	return jsonrpc.Edit{Name: "uri", Value: jsonrpc.AppendString(nil, uri)}
+}
+
+// subscribe counts one more user of a resource; the server sees the first only.
+// A user holds the subscription.
+func (c *Client) subscribe(ctx context.Context, uri string) error {
+	s := c.hold(uri)
+	err := s.telling.take(ctx)
+	if err == nil {
+		defer s.telling.pass()
+		if s.users == 0 {
+			_, err = c.request(ctx, mcp.MethodSubscribe, uriEdit(uri))
+		}
+	}
+	if err != nil {
+		c.letGo(uri, s)
+		return err
+	}
+	s.users++
+	return nil
+}
+
+// unsubscribeTimeout bounds telling a server that resources are no longer
+// watched.
+const unsubscribeTimeout = 5 * time.Second
+
+func (c *Client) unsubscribe(uris []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), unsubscribeTimeout)
+	defer cancel()
+	for _, uri := range uris {
+		c.unsubscribeOne(ctx, uri)
+	}
+}
+
+func (c *Client) unsubscribeOne(ctx context.Context, uri string) {
+	s := c.hold(uri)
+	defer c.letGo(uri, s)
+	if s.telling.take(ctx) != nil {
+		return // the server does not answer; it stays a user
+	}
+	defer s.telling.pass()
+	defer c.letGo(uri, s) // of the user
+	if s.users--; s.users == 0 {
+		// Whether it succeeds matters to nobody any more.
+		_, _ = c.request(ctx, mcp.MethodUnsubscribe, uriEdit(uri))
+	}
+}
+
+// Notified takes a notification of the server. On is the call on whose own
+// stream it came, nil if it came on a channel that all calls share. It does not
+// wait.
+func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
+	n := &mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body}
+	switch n.Method {
+	case mcp.NotificationProgress:
+		c.calls.Progress(n)
+	case mcp.NotificationMessage:
+		c.logMessage(n, on)
+	case mcp.NotificationCancelled:
+		c.withdraw(n)
+	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
+		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated:
+		listeners, _ := c.listening(func(f *mcp.Filter) bool { return f.Wants(n) })
+		for _, call := range listeners {
+			call.Notify(n)
+		}
+	default:
+		if on == nil || on.Request.Method == mcp.MethodListen {
+			on = c.sessionListener()
+		}
+		if on != nil {
+			on.Notify(n)
+		}
+	}
+}
+
+// listening returns the listen calls whose acknowledged filter wants says yes
+// to, and whether they are of several clients.
+func (c *Client) listening(wants func(*mcp.Filter) bool) (calls []*inflight.Call, several bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls.Listening(func(call *inflight.Call) bool { return wants(&call.Filter) })
+}
+
+// sessionListener returns the listen call of the one client that listens to the
+// session, nil if there is none or more than one. While a client replaces its
+// listen call it has two, of which the newer one counts.
+func (c *Client) sessionListener() *inflight.Call {
+	listeners, several := c.listening(func(f *mcp.Filter) bool { return f.Session })
+	if several {
+		return nil
+	}
+	var newest *inflight.Call
+	for _, call := range listeners {
+		if newest == nil || call.ID > newest.ID {
+			newest = call
+		}
+	}
+	return newest
+}
+
+// logMessage goes to the call that it belongs to, or outside calls to the one
+// client that listens to the session; if that is not certain, to nobody.
+func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
+	text, _ := n.Params.LookupString("level")
+	level := mcp.Level(text)
+	if on == nil {
+		var several bool
+		on, several = c.calls.Owner(func(req *mcp.Request) bool { return wantsLog(req, level) })
+		if several {
+			return
+		}
+	}
+	if on == nil {
+		on = c.sessionListener()
+	}
+	if on != nil && wantsLog(on.Request, level) {
+		on.Notify(n)
+	}
+}
+
+// wantsLog reports whether a request wants log messages of a level. A legacy
+// client that has set no level leaves the choice to the server (2025-11-25,
+// server/utilities/logging).
+func wantsLog(req *mcp.Request, level mcp.Level) bool {
+	if req.Meta.LogLevel == "" {
+		return req.Meta.Revision.Era() == mcp.Legacy
+	}
+	return req.Meta.LogLevel.Includes(level)
+}

@@ -1,0 +1,122 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// Call sends a request for call and waits for its result. It is how an era
+// speaks; see session.Wire.
+func (c *Conn) Call(ctx context.Context, call *inflight.Call, method string, params *jsonrpc.Value, caller mcp.Caller) (mcp.Result, error) {
+	if err := c.send(ctx, func(dst []byte) []byte {
+		return jsonrpc.AppendRequest(dst, jsonrpc.IntID(call.ID), method, params)
+	}); err != nil {
+		return mcp.Result{}, c.notSent(ctx, method, err)
+	}
+	m, err := call.Wait(ctx, caller, c.limitFor(method))
+	if err != nil {
+		return mcp.Result{}, c.failed(ctx, call, method, err)
+	}
+	if m.Failed {
+		return mcp.Result{}, jsonrpc.ReadError(&m.Body)
+	}
+	if !m.Body.IsObject() {
+		return mcp.Result{}, &mcp.CallError{Method: method, Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
+	}
+	return mcp.Result{Value: m.Body}, nil
+}
+
+func (c *Conn) limitFor(method string) time.Duration {
+	if method == mcp.MethodListen || method == "tasks/result" {
+		return 0
+	}
+	return c.opts.MaxCall
+}
+
+func (c *Conn) send(ctx context.Context, build func(dst []byte) []byte) error {
+	return WithFrame(build, func(frame []byte) error {
+		return c.link.Write(ctx, frame, c.calls.Len() > 1)
+	})
+}
+
+// notSent returns the error of a call whose request could not be sent.
+func (c *Conn) notSent(ctx context.Context, method string, err error) error {
+	e := &mcp.CallError{Method: method, Outcome: mcp.NotSent, Err: err}
+	if ctx.Err() != nil {
+		e.Kind = kindOf(ctx, err)
+		return e
+	}
+	e.Kind = mcp.ConnectionLost
+	if cause := c.Err(); cause != nil {
+		e.Err = cause
+	}
+	return e
+}
+
+// kindOf returns how a call failed that was given up because of its context or
+// its limit. The cause of a context need not tell.
+func kindOf(ctx context.Context, err error) mcp.FailureKind {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return mcp.TimedOut
+	}
+	return mcp.Cancelled
+}
+
+// failed returns the error of a call that got no response, and tells the server
+// if it still works on it.
+func (c *Conn) failed(ctx context.Context, call *inflight.Call, method string, err error) error {
+	e := &mcp.CallError{Kind: kindOf(ctx, err), Outcome: mcp.MaybeExecuted, Err: err}
+	known, ok := errors.AsType[*mcp.CallError](err)
+	switch {
+	case ok:
+		copied := *known
+		e = &copied
+	case e.Kind == mcp.TimedOut:
+		e.Err = c.hinted(err)
+	}
+	e.Method = method
+	abandoned := !ok || e.Kind == mcp.LimitExceeded
+	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
+	// utilities/cancellation).
+	if abandoned && method != mcp.MethodInitialize {
+		c.start(func() { c.sendCancelled(call.ID, string(e.Kind)) })
+	}
+	return e
+}
+
+// cancelWait bounds how long telling a server of a cancellation may wait for
+// room in the queue.
+const cancelWait = 5 * time.Second
+
+func (c *Conn) sendCancelled(id int64, reason string) {
+	ctx, cancel := context.WithTimeout(context.Background(), cancelWait)
+	defer cancel()
+	params := jsonrpc.Edited(&jsonrpc.Value{},
+		jsonrpc.Edit{Name: "requestId", Value: jsonrpc.IntID(id).Raw()},
+		jsonrpc.Edit{Name: "reason", Value: jsonrpc.AppendString(nil, reason)})
+	if err := c.Notify(ctx, mcp.NotificationCancelled, &params); err != nil {
+		c.log.Debug("a cancellation was not sent", "err", err)
+	}
+}
+
+// Notify sends a notification.
+func (c *Conn) Notify(ctx context.Context, method string, params *jsonrpc.Value) error {
+	return c.send(ctx, func(dst []byte) []byte { return jsonrpc.AppendNotification(dst, method, params) })
+}
+
+// Reply answers a request of a legacy server.
+func (c *Conn) Reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) error {
+	return c.send(ctx, func(dst []byte) []byte { return appendReply(dst, id, result, err) })
+}
+
+func appendReply(dst []byte, id jsonrpc.ID, result mcp.Result, err error) []byte {
+	if err != nil {
+		return jsonrpc.AppendError(dst, id, jsonrpc.ToWire(err))
+	}
+	return jsonrpc.AppendResult(dst, id, &result.Value)
+}

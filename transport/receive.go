@@ -1,0 +1,164 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+)
+
+func (c *Conn) readLoop() {
+	defer close(c.done)
+	for {
+		data, err := c.link.Read()
+		var tooLong *jsonrpc.LineTooLongError
+		switch {
+		case err == nil:
+			c.received(data)
+		case errors.As(err, &tooLong):
+			c.skip("line passed over", err)
+			// It was a reply, most likely; whose cannot be told.
+			c.calls.Fail(&mcp.CallError{
+				Kind: mcp.LimitExceeded, Limit: "MaxLine", Outcome: mcp.MaybeExecuted, Err: err,
+			}, false)
+		default:
+			c.ended(err)
+			return
+		}
+	}
+}
+
+// ended fails what is in flight when the link has ended.
+func (c *Conn) ended(err error) {
+	c.mu.Lock()
+	c.err = c.reason(err)
+	err = c.err
+	c.mu.Unlock()
+	c.calls.Fail(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}, true)
+}
+
+// reason returns why the link has ended, given the error of the last read. c.mu
+// is held.
+func (c *Conn) reason(err error) error {
+	if c.closed {
+		return mcp.ErrClosed
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the server closed its output")
+	}
+	if c.truncated {
+		err = fmt.Errorf("%w; its last message is truncated", err)
+	}
+	return c.hinted(err)
+}
+
+// hinted adds to err what the server may be doing that is not understood.
+func (c *Conn) hinted(err error) error {
+	if hint, ok := c.link.(framingHint); ok && hint.SawLengthFraming() {
+		return fmt.Errorf("%w (the server seems to use Content-Length framing; MCP frames messages by newlines)", err)
+	}
+	return err
+}
+
+func (c *Conn) skip(what string, err error) {
+	c.noise.Add(1)
+	c.log.Warn(what, "err", err)
+}
+
+// received takes one message of the server.
+func (c *Conn) received(data []byte) {
+	var m jsonrpc.Message
+	if err := jsonrpc.Scan(data, &m); err != nil {
+		if jsonrpc.IsBatch(data) && c.batches.Load() {
+			c.receivedBatch(data)
+			return
+		}
+		c.unreadable(&m, err)
+		return
+	}
+	switch m.Kind {
+	case jsonrpc.Response:
+		if call, loosely := c.calls.Respond(&m); call == nil {
+			c.log.Debug("a response answers nothing", "id", m.ID.String())
+		} else if loosely {
+			c.log.Warn("a response has an id of another type", "id", m.ID.String(), "method", call.Request.Method)
+		}
+	case jsonrpc.Request:
+		c.asked(&m)
+	default:
+		// Before the era is known there is nobody to tell.
+		if c.known.Load() {
+			c.era.Notified(&m, nil)
+		}
+	}
+}
+
+func (c *Conn) receivedBatch(data []byte) {
+	items, err := jsonrpc.SplitBatch(data)
+	if err != nil {
+		c.skip("batch passed over", err)
+		return
+	}
+	for _, item := range items {
+		if jsonrpc.IsBatch(item) {
+			c.skip("batch within a batch passed over", nil)
+			continue
+		}
+		c.received(item)
+	}
+}
+
+// unreadable passes over what is no message; the call that it meant to answer,
+// if that can be told, fails.
+func (c *Conn) unreadable(m *jsonrpc.Message, err error) {
+	c.skip("what the server wrote is no message", err)
+	if hint, ok := c.link.(framingHint); ok && hint.Unterminated() {
+		c.truncated = true // the end of the link says more than we could
+		return
+	}
+	if m.Kind != jsonrpc.Response || m.ID.IsZero() {
+		return
+	}
+	if call, _ := c.calls.Find(m.ID); call != nil {
+		call.Finish(&mcp.CallError{
+			Method: call.Request.Method, Kind: mcp.BadReply, Outcome: mcp.Answered,
+			Err: err, Public: "the server's response is not valid",
+		})
+	}
+}
+
+// asked hands a request of the server to the era. Before that is known it is
+// answered as well: the server may wait for it with its own answer.
+func (c *Conn) asked(m *jsonrpc.Message) {
+	ctx := context.Background()
+	if c.known.Load() {
+		c.era.Asked(ctx, m, nil)
+		return
+	}
+	if client := c.client.Load(); client != nil {
+		client.Asked(ctx, m, nil)
+		return
+	}
+	var result mcp.Result
+	var err error
+	if method := mcp.MethodName(m.Method); method != mcp.MethodPing {
+		result, err = session.Refusal(method, c.opts.Capabilities)
+	}
+	c.replySoon(m.ID, result, err)
+}
+
+// replyWait bounds how long the read loop waits for a server that does not read.
+const replyWait = 100 * time.Millisecond
+
+func (c *Conn) replySoon(id jsonrpc.ID, result mcp.Result, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), replyWait)
+	defer cancel()
+	if err := c.Reply(ctx, id, result, err); err != nil {
+		c.log.Debug("an answer did not reach the server", "id", id.String(), "err", err)
+	}
+}

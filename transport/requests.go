@@ -1,0 +1,266 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+)
+
+// message takes one message that has been scanned. Data is its memory, which can
+// be used again once it has been served, nil if it cannot.
+func (s *server) message(m *jsonrpc.Message, data []byte) {
+	switch {
+	case s.opts.Plain:
+		s.plain(m)
+	case m.Kind == jsonrpc.Response:
+		if !s.session.Answered(m) {
+			s.log.Debug("a response answers nothing", "id", m.ID.String())
+		}
+	case m.Kind == jsonrpc.Notification:
+		s.notification(m)
+	case s.isModern(m):
+		s.modernRequest(m, data)
+	case s.opts.Era == mcp.Modern:
+		s.refuse(m.ID, s.legacyRefusal(m))
+	default:
+		s.legacyRequest(m, data)
+	}
+}
+
+// isModern reports whether a request carries its own metadata, or must be told
+// that it should.
+func (s *server) isModern(m *jsonrpc.Message) bool {
+	if s.opts.Era == mcp.Legacy {
+		return false
+	}
+	return mcp.HasReserved(&m.Meta) || mcp.MethodName(m.Method) == mcp.MethodDiscover
+}
+
+// legacyRefusal is the answer of a listener for modern clients only.
+func (s *server) legacyRefusal(m *jsonrpc.Message) *jsonrpc.Error {
+	if mcp.MethodName(m.Method) == mcp.MethodInitialize {
+		requested, _ := m.Body.LookupString("protocolVersion")
+		return mcp.UnsupportedRevision(mcp.Revision(requested), Served(mcp.Modern))
+	}
+	_, err := mcp.ReadMetadata(&m.Meta)
+	return err
+}
+
+// notification serves a notification beside the read loop, so that it cannot
+// hold it up, except a cancellation, which overtakes what waits.
+func (s *server) notification(m *jsonrpc.Message) {
+	method := mcp.MethodName(m.Method)
+	if method == mcp.NotificationCancelled {
+		s.cancelled(m)
+		return
+	}
+	f := func() { s.session.Notified(s.ctx, m) }
+	if method == mcp.NotificationInitialized {
+		f = func() { s.session.SetOutlet(s) }
+	}
+	if !s.notifications.run(len(m.Body.Raw()), s.afterInitialize(f)) {
+		s.log.Warn("a notification was dropped", "method", method, "limit", maxNotifications)
+	}
+}
+
+// cancelled ends the request that a cancellation names.
+func (s *server) cancelled(m *jsonrpc.Message) {
+	raw, _ := m.Body.Lookup("requestId")
+	id, ok := jsonrpc.RawID(raw)
+	if !ok {
+		s.log.Debug("a cancellation names no request")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r, ok := s.serving[id.Key()]; ok {
+		r.cancel(session.ErrCancelled)
+	}
+}
+
+// legacyRequest serves a request of the session. Those that came with initialize
+// wait until it has been answered.
+func (s *server) legacyRequest(m *jsonrpc.Message, data []byte) {
+	switch mcp.MethodName(m.Method) {
+	case mcp.MethodPing:
+		s.answerLegacy(s.ctx, m)
+		return
+	case mcp.MethodInitialize:
+		s.initialize(m)
+		return
+	}
+	s.serve(m.ID, false, len(data), func(ctx context.Context) {
+		s.answerLegacy(ctx, m)
+		s.recycle(data)
+	})
+}
+
+// initialize answers an initialize request, beside the read loop, because the
+// handler may have to start a server first.
+func (s *server) initialize(m *jsonrpc.Message) {
+	answered := make(chan struct{})
+	if !s.workers.beside(s.afterInitialize(func() {
+		defer close(answered)
+		s.answerLegacy(s.ctx, m)
+	})) {
+		s.refuse(m.ID, s.refusal())
+		return
+	}
+	s.initializing = answered
+}
+
+// afterInitialize returns f as a function that waits for an initialize request
+// that is being answered.
+func (s *server) afterInitialize(f func()) func() {
+	answered := s.initializing
+	if answered == nil {
+		return f
+	}
+	return func() {
+		<-answered
+		f()
+	}
+}
+
+func (s *server) answerLegacy(ctx context.Context, m *jsonrpc.Message) {
+	result, err := s.session.Handle(ctx, m, s)
+	if errors.Is(err, session.ErrCancelled) {
+		return
+	}
+	s.send(func(dst []byte) []byte { return appendReply(dst, m.ID, result, err) })
+}
+
+// modernRequest serves a request that carries its own metadata.
+func (s *server) modernRequest(m *jsonrpc.Message, data []byte) {
+	req, refusal := ModernRequest(m, s.opts.Era)
+	if refusal != nil {
+		s.refuse(m.ID, refusal)
+		return
+	}
+	req.Meta.Principal = s.opts.Principal
+	req.Meta.Session = s.id
+	s.serve(m.ID, req.Method == mcp.MethodListen, len(data), func(ctx context.Context) {
+		s.answerModern(ctx, req, m.ID)
+		s.recycle(data)
+	})
+}
+
+func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.ID) {
+	caller := &ModernCaller{Out: s, Request: req, ID: id}
+	result, err := s.handler.Handle(ctx, req, caller)
+	switch cause := context.Cause(ctx); {
+	case errors.Is(cause, session.ErrCancelled):
+		return
+	case errors.Is(cause, errDraining):
+		result, err = mcp.Result{}, nil
+	}
+	reply := NewModernReply(req, id, result, err, s.opts.Era)
+	s.send(reply.AppendTo)
+}
+
+// serve has f serve a request whose message has size bytes: beside the others if
+// it is a listen call, else when its turn comes. From now on the client can
+// cancel it.
+func (s *server) serve(id jsonrpc.ID, listen bool, size int, f func(ctx context.Context)) {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	key := id.Key()
+	if err := s.begin(key, serving{cancel, listen}); err != nil {
+		cancel(nil)
+		s.refuse(id, jsonrpc.ToWire(err))
+		return
+	}
+	run := func() {
+		defer s.finish(key, cancel)
+		// Nobody waits for the answer of one that was cancelled in the queue.
+		if !errors.Is(context.Cause(ctx), session.ErrCancelled) {
+			f(ctx)
+		}
+	}
+	started := false
+	if listen {
+		started = s.workers.beside(run)
+	} else {
+		started = s.workers.run(size, s.afterInitialize(run))
+	}
+	if !started {
+		s.finish(key, cancel)
+		s.refuse(id, s.refusal())
+	}
+}
+
+func (s *server) begin(key string, r serving) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.serving[key]; taken {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", key)
+	}
+	if r.listen {
+		if s.listens >= maxListens {
+			return &mcp.CallError{
+				Kind: mcp.LimitExceeded, Limit: "MaxListens", Outcome: mcp.NotSent,
+				Public: fmt.Sprintf("%d subscriptions are open", s.listens),
+			}
+		}
+		s.listens++
+	}
+	s.serving[key] = r
+	return nil
+}
+
+func (s *server) finish(key string, cancel context.CancelCauseFunc) {
+	cancel(nil)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.serving[key].listen {
+		s.listens--
+	}
+	delete(s.serving, key)
+}
+
+// refusal is the answer to a request that is not taken.
+func (s *server) refusal() *jsonrpc.Error {
+	if s.draining.Load() {
+		return jsonrpc.ToWire(&mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Public: errDraining.Error()})
+	}
+	return jsonrpc.ToWire(&mcp.CallError{
+		Kind: mcp.LimitExceeded, Limit: "MaxQueued", Outcome: mcp.NotSent,
+		Public: fmt.Sprintf("%d requests are in flight, and as many wait as may", s.opts.MaxInFlight),
+	})
+}
+
+// batch takes a batch, which only one legacy revision has.
+func (s *server) batch(data []byte) {
+	items, err := jsonrpc.SplitBatch(data)
+	switch {
+	case err != nil:
+		s.refuse(jsonrpc.ID{}, jsonrpc.ToWire(err))
+		return
+	case s.opts.Plain:
+		s.plainBatch(items)
+		return
+	}
+	if s.initializing != nil {
+		<-s.initializing // the revision is not known before
+	}
+	if !s.session.Revision().HasBatches() {
+		s.refuse(jsonrpc.ID{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
+			"Invalid Request: batches are part of revision %s only", mcp.Revision20250326))
+		return
+	}
+	for _, item := range items {
+		m := new(jsonrpc.Message)
+		if err := jsonrpc.Scan(item, m); err != nil {
+			s.unreadable(m, err)
+			continue
+		}
+		if mcp.MethodName(m.Method) == mcp.MethodInitialize {
+			s.refuse(m.ID, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: initialize must not be part of a batch"))
+			continue
+		}
+		s.message(m, nil)
+	}
+}

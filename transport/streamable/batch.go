@@ -1,0 +1,116 @@
+package streamable
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+)
+
+// batch serves a JSON-RPC batch, which one legacy revision has: its items
+// concurrently, their answers as one array or, if something is sent before
+// them, as events of one stream.
+func (p *post) batch() *reject {
+	unsupported := jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
+		"Invalid Request: batches are part of revision %s only, within a session", mcp.Revision20250326)
+	items, err := jsonrpc.SplitBatch(p.body)
+	if err != nil {
+		return badRequest(jsonrpc.ID{}, jsonrpc.ToWire(err))
+	}
+	if !p.hasSession() {
+		return badRequest(jsonrpc.ID{}, unsupported)
+	}
+	s, rej := p.h.session(p.out.r, jsonrpc.ID{})
+	if rej != nil {
+		return rej
+	}
+	defer s.Release()
+	if !s.Revision().HasBatches() {
+		return badRequest(jsonrpc.ID{}, unsupported)
+	}
+	b := batch{
+		h: p.h, session: s, ctx: context.WithoutCancel(p.out.r.Context()),
+		x: newExchange(p.out, p.accept, sessionOutlet{p.h, s}),
+	}
+	b.serve(items)
+	return nil
+}
+
+// A batch is being served.
+type batch struct {
+	h       *Handler
+	session *session.Held
+	x       *exchange
+	ctx     context.Context // of this one POST
+
+	mu      sync.Mutex
+	answers [][]byte // guarded by mu
+}
+
+func (b *batch) serve(items [][]byte) {
+	slots := make(chan struct{}, b.h.opts.MaxBatch)
+	var running sync.WaitGroup
+	for _, item := range items {
+		slots <- struct{}{}
+		running.Go(func() {
+			defer func() { <-slots }()
+			if answer := b.item(item); answer != nil {
+				b.mu.Lock()
+				b.answers = append(b.answers, answer)
+				b.mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	b.finish()
+}
+
+// item serves one message of the batch and returns its answer, nil for none.
+func (b *batch) item(item []byte) []byte {
+	var m jsonrpc.Message
+	if err := jsonrpc.Scan(item, &m); err != nil {
+		return appendReply(nil, m.ID, mcp.Result{}, err)
+	}
+	switch m.Kind {
+	case jsonrpc.Response:
+		b.session.Answered(&m)
+		return nil
+	case jsonrpc.Notification:
+		b.session.Notified(b.ctx, &m)
+		return nil
+	}
+	if mcp.MethodName(m.Method) == mcp.MethodInitialize {
+		return appendReply(nil, m.ID, mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
+			"Invalid Request: initialize must not be part of a batch"))
+	}
+	result, err := b.h.handleLegacy(b.ctx, b.session, &m, b.x)
+	return appendReply(nil, m.ID, result, err)
+}
+
+// finish sends the answers: as single events if the reply has become a stream,
+// else as an array.
+func (b *batch) finish() {
+	if len(b.answers) == 0 {
+		b.x.finish(http.StatusAccepted, nil)
+		return
+	}
+	if b.x.streaming() {
+		for _, answer := range b.answers[1:] {
+			// A client that has gone needs no telling.
+			_ = b.x.send(answer)
+		}
+		b.x.finish(http.StatusOK, b.answers[0])
+		return
+	}
+	array := []byte{'['}
+	for i, answer := range b.answers {
+		if i > 0 {
+			array = append(array, ',')
+		}
+		array = append(array, answer...)
+	}
+	b.x.finish(http.StatusOK, append(array, ']'))
+}

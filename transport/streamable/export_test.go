@@ -1,0 +1,25 @@
+package streamable
+
+import (
+	"maps"
+	"slices"
+)
+
+// Paths returns the paths of all routes.
+func (s *Server) Paths() []string { return slices.Sorted(maps.Keys(s.routes)) }
+
+// Sessions returns how many legacy sessions there are.
+func (h *Handler) Sessions() int { return h.sessions.Len() }
+
+// Streams returns how many sessions have a GET stream.
+func (h *Handler) Streams() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams)
+}
+
+// InFlight returns how many messages are being served.
+func (h *Handler) InFlight() int { return int(h.inFlight.Load()) }
+
+// LimitWatchers sets how many clients may watch.
+func (b *Broadcast) LimitWatchers(n int) { b.maxWatchers = n }

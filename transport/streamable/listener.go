@@ -1,0 +1,141 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/sse"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// Waits of the GET stream of a session.
+const (
+	minReopen = time.Second
+	maxReopen = 30 * time.Second
+	// openWait is how long calls wait for the stream to be open at first.
+	openWait = 250 * time.Millisecond
+)
+
+// listen keeps the session's GET stream open while the server offers one. Its
+// failure never harms the calls.
+func (e *legacyEra) listen(ctx context.Context) {
+	patience := time.AfterFunc(openWait, e.settle)
+	defer patience.Stop()
+	defer e.settle()
+	var at cursor
+	wait := minReopen
+	for ctx.Err() == nil {
+		opened := time.Now()
+		events, err := e.listenOnce(ctx, &at)
+		if errors.Is(err, errNotOffered) {
+			return
+		}
+		e.conn.opts.Logger.Debug("the stream outside calls has ended", "err", err)
+		if events > 0 || time.Since(opened) > maxReopen {
+			wait = minReopen
+		}
+		pause := wait
+		if at.told {
+			pause = max(at.retry, minRetry)
+		}
+		wait = min(2*wait, maxReopen)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (e *legacyEra) settle() { e.openOnce.Do(func() { close(e.opened) }) }
+
+var errNotOffered = errors.New("the server offers no stream outside calls")
+
+// listenOnce opens the GET stream, reads it to its end, and returns how many
+// events came.
+func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err error) {
+	resp, err := e.conn.openStream(ctx, e, at)
+	if err != nil {
+		return 0, err
+	}
+	e.settle()
+	if !isEventStream(resp) {
+		defer discard(resp.Body)
+		return 0, e.refused(resp)
+	}
+	defer resp.Body.Close()
+	reader := sse.NewReader(resp.Body, e.conn.opts.MaxBody)
+	defer at.update(reader)
+	for {
+		event, err := reader.Next()
+		if _, tooLarge := errors.AsType[*sse.TooLargeError](err); tooLarge {
+			e.conn.skip("an event was passed over", err)
+			continue
+		}
+		if err != nil {
+			return events, err
+		}
+		events++
+		if len(event.Data) > 0 && event.Name == "" {
+			e.outside(event.Data)
+		}
+	}
+}
+
+// refused returns what a reply to GET that is no stream means. Most servers that
+// have no stream say so with the status 405; others have other ways.
+func (e *legacyEra) refused(resp *http.Response) error {
+	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
+	level := slog.LevelDebug
+	switch status := resp.StatusCode; {
+	case status == http.StatusNotImplemented:
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return err // may be different next time
+	case wantsAuthorization(resp):
+		level = slog.LevelWarn
+	}
+	e.conn.opts.Logger.Log(context.Background(), level, "the server offers no stream outside calls", "err", err)
+	return errNotOffered
+}
+
+// outside takes the message, or the messages of the batch, that an event of the
+// GET stream holds.
+func (e *legacyEra) outside(data []byte) {
+	if e.conn.opts.Tap != nil {
+		e.conn.opts.Tap(false, data)
+	}
+	items := [][]byte{data}
+	if jsonrpc.IsBatch(data) && e.batches() {
+		var err error
+		if items, err = jsonrpc.SplitBatch(data); err != nil {
+			e.conn.skip("an event is of no use", err)
+			return
+		}
+	}
+	for _, item := range items {
+		e.outsideMessage(item)
+	}
+}
+
+func (e *legacyEra) outsideMessage(data []byte) {
+	var m jsonrpc.Message
+	if err := jsonrpc.Scan(data, &m); err != nil {
+		e.conn.skip("an event is of no use", err)
+		return
+	}
+	switch m.Kind {
+	case jsonrpc.Notification:
+		e.client.Notified(&m, nil)
+	case jsonrpc.Request:
+		e.asked(&m, nil)
+	case jsonrpc.Response:
+		// Some servers answer calls here.
+		if call, _ := e.conn.calls.Respond(&m); call == nil {
+			e.conn.opts.Logger.Debug("a response answers nothing", "id", m.ID.String(), "method", mcp.MethodListen)
+		}
+	}
+}

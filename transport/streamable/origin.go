@@ -1,0 +1,199 @@
+package streamable
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// An origin is where a server is, and what is sent to it and nobody else.
+type origin struct {
+	url     string
+	header  http.Header // as configured, without what belongs to the protocol
+	secrets []string    // what must not be repeated in an error
+}
+
+func newOrigin(address string, configured http.Header) (origin, error) {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return origin{}, fmt.Errorf("%q is no http or https URL", redacted(address))
+	}
+	header, err := ownHeader(configured)
+	if err != nil {
+		return origin{}, err
+	}
+	return origin{url: address, header: header, secrets: secretsOf(u, header)}, nil
+}
+
+// protocolHeaders belong to the transport, HTTP or the protocol. With an
+// Idempotency-Key net/http would send a request again that the server may have
+// taken.
+var protocolHeaders = []string{
+	"Accept", "Accept-Encoding", "Connection", "Content-Encoding", "Content-Length", "Content-Type", "Expect", "Host",
+	"Idempotency-Key", "Keep-Alive", "Te", "Trailer", "Transfer-Encoding", "Upgrade", "X-Idempotency-Key",
+	lastEventID, methodHeader, nameHeader, sessionHeader, versionHeader,
+}
+
+// ownHeader returns configured headers in canonical spelling, so that none can
+// stand beside one of the protocol's, and without the protocol's own.
+func ownHeader(configured http.Header) (http.Header, error) {
+	header := make(http.Header, len(configured))
+	for _, name := range slices.Sorted(maps.Keys(configured)) {
+		values := configured[name]
+		if !isToken(name) {
+			return nil, fmt.Errorf("header %q: not a header name", name)
+		}
+		for _, value := range values {
+			if !isFieldValue(value) {
+				// The value may be a secret.
+				return nil, fmt.Errorf("header %s: its value holds a control character", name)
+			}
+		}
+		if name = http.CanonicalHeaderKey(name); !slices.Contains(protocolHeaders, name) {
+			header[name] = append(header[name], values...)
+		}
+	}
+	return header, nil
+}
+
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// isFieldValue reports whether net/http lets s pass as a header's value.
+func isFieldValue(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+}
+
+// shortSecret is how short a configured value may be and still be taken for a
+// secret. Shorter ones stand in many a text by chance.
+const shortSecret = 8
+
+// secretsOf returns what of an address and its headers may be secret.
+func secretsOf(u *url.URL, header http.Header) []string {
+	var secrets []string
+	add := func(s string) {
+		if len(s) >= shortSecret {
+			secrets = append(secrets, s)
+		}
+	}
+	for _, values := range header {
+		for _, value := range values {
+			_, credentials, _ := strings.Cut(value, " ") // after the scheme
+			add(value)
+			add(credentials)
+		}
+	}
+	for _, values := range u.Query() {
+		for _, value := range values {
+			add(value)
+			add(url.QueryEscape(value))
+		}
+	}
+	if password, ok := u.User.Password(); ok {
+		add(password)
+	}
+	// The longest first, so that none is left in part.
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	return secrets
+}
+
+// excerptBytes is how much of a reply's body an error may repeat.
+const excerptBytes = 200
+
+// excerpt returns the beginning of a reply's body, without our secrets.
+func (o *origin) excerpt(data []byte) string {
+	text := string(data[:min(len(data), 20*excerptBytes)])
+	for _, secret := range o.secrets {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	return strings.ToValidUTF8(text[:min(len(text), excerptBytes)], "")
+}
+
+// redacted returns an address without what may be a secret in it.
+func redacted(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "the given address"
+	}
+	u.RawQuery, u.Fragment, u.User = "", "", nil
+	return u.String()
+}
+
+// unaddressed returns what is wrong without the address, which net/http puts
+// into its errors, secrets included.
+func unaddressed(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// A redirectError says that a redirect is not followed.
+type redirectError struct{ reason string }
+
+func (e *redirectError) Error() string { return e.reason }
+
+// maxRedirects is how many redirects of one request are followed.
+const maxRedirects = 10
+
+// checkRedirect follows nothing that would change a method, lose a body, or
+// carry either to another origin.
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	target := redacted(req.URL.String())
+	switch status := req.Response.StatusCode; {
+	case len(via) > maxRedirects:
+		return &redirectError{fmt.Sprintf("the server redirects more than %d times", maxRedirects)}
+	case !sameOrigin(req.URL, first.URL):
+		return &redirectError{fmt.Sprintf("the server redirects to another origin, %s; use that address if it is to be trusted", target)}
+	case first.Method != http.MethodGet && status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:
+		return &redirectError{fmt.Sprintf("the server redirects a %s with status %d to %s; use that address", first.Method, status, target)}
+	}
+	return nil
+}
+
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Hostname(), b.Hostname()) && portFor(a) == portFor(b)
+}
+
+func portFor(u *url.URL) string {
+	switch port := u.Port(); {
+	case port != "":
+		return port
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+// Limits of network connections.
+const (
+	maxIdleConns   = 64
+	maxReplyHeader = 1 << 20
+	idleConn       = 90 * time.Second
+	// A connection that has been silent for so long is asked whether it still
+	// is one: it may have gone while the machine slept.
+	pingAfter = 30 * time.Second
+)
+
+func newTransport(connect time.Duration) *http.Transport {
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            (&net.Dialer{Timeout: connect, KeepAlive: pingAfter / 2}).DialContext,
+		TLSHandshakeTimeout:    connect,
+		MaxIdleConnsPerHost:    maxIdleConns,
+		IdleConnTimeout:        idleConn,
+		MaxResponseHeaderBytes: maxReplyHeader,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
+	}
+}

@@ -1,0 +1,176 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+	"github.com/mcpsplice/mcpsplice/transport"
+)
+
+// connect finds out the server's era and readies it.
+func (c *Conn) connect(ctx context.Context) error {
+	if err := c.find(ctx); err != nil {
+		return err
+	}
+	if e, ok := c.era.(*legacyEra); ok {
+		c.start(func() { e.listen(c.ctx) })
+	}
+	return nil
+}
+
+func (c *Conn) find(ctx context.Context) error {
+	switch {
+	case c.opts.Era == mcp.Legacy:
+		return c.beLegacy(ctx)
+	case c.opts.Era == mcp.NoEra && c.opts.Prefer == mcp.Legacy:
+		return c.legacyFirst(ctx)
+	}
+	return c.modernFirst(ctx)
+}
+
+// legacyFirst makes the handshake, and probes if the server refuses it or keeps
+// no session: without one it can neither ask nor tell of changes, and may do
+// better as a modern server.
+func (c *Conn) legacyFirst(ctx context.Context) error {
+	refused := c.beLegacy(ctx)
+	if e, ok := c.era.(*legacyEra); refused == nil && ok && len(e.session) > 0 {
+		return nil
+	}
+	if refused != nil && !isAnswer(refused) {
+		return refused
+	}
+	v := c.probe(ctx, mcp.NewestModern)
+	if v.era != mcp.Modern || v.err != nil && len(v.supported) == 0 {
+		return refused
+	}
+	return c.modernFirst(ctx)
+}
+
+// isAnswer reports whether a failed handshake was answered by the server itself.
+func isAnswer(err error) bool {
+	if jsonrpc.FromPeer(err) {
+		return true
+	}
+	e, ok := errors.AsType[*mcp.CallError](err)
+	_, isAuth := errors.AsType[*AuthError](err)
+	return ok && e.Kind == mcp.BadReply && !isAuth
+}
+
+func (c *Conn) modernFirst(ctx context.Context) error {
+	v := c.probe(ctx, mcp.NewestModern)
+	if c.opts.Era == mcp.NoEra {
+		switch v.era {
+		case mcp.NoEra:
+			return v.err
+		case mcp.Legacy:
+			return c.orNeither(c.beLegacy(ctx), v.err)
+		}
+	}
+	if v.err != nil && len(v.supported) > 0 {
+		revision, ok := mcp.PickModern(v.supported)
+		if !ok {
+			return noCommon(v.supported)
+		}
+		v = c.probe(ctx, revision)
+	}
+	if v.err != nil {
+		return v.err
+	}
+	return c.beModern(v.result)
+}
+
+// orNeither adds to the failure of a legacy handshake why the server was not
+// taken for a modern one.
+func (c *Conn) orNeither(err, probe error) error {
+	if err == nil || probe == nil {
+		return err
+	}
+	return fmt.Errorf("%w (before that, %s: %w)", err, mcp.MethodDiscover, probe)
+}
+
+func noCommon(supported []mcp.Revision) error {
+	return fmt.Errorf("%w: the server supports %v", session.ErrRevision, supported)
+}
+
+// A verdict is what an answer to server/discover says about a server.
+type verdict struct {
+	era       mcp.Era
+	supported []mcp.Revision
+	result    mcp.Result
+	err       error
+}
+
+// probe asks the server about itself as a modern client.
+func (c *Conn) probe(ctx context.Context, revision mcp.Revision) verdict {
+	req := &mcp.Request{
+		Method: mcp.MethodDiscover,
+		Meta:   mcp.Metadata{Client: c.opts.Client, Capabilities: c.opts.Capabilities},
+	}
+	call, err := c.calls.Start(req)
+	if err != nil {
+		return verdict{err: err}
+	}
+	defer call.End()
+	e := newModernEra(c, revision)
+	t, err := e.trip(call)
+	if err != nil {
+		return verdict{err: err}
+	}
+	v := verdict{}
+	v.result, v.err = t.run(ctx, mcp.NoCaller{})
+	v.judge(int(t.status.Load()))
+	return v
+}
+
+// judge sets the era. It is [transport.Judge], where the HTTP status is part of
+// the answer (2026-07-28, streamable-http, Backward Compatibility).
+func (v *verdict) judge(status int) {
+	if status == http.StatusUnauthorized || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests ||
+		status >= http.StatusInternalServerError {
+		return // whatever is in front of the server, it is not the server
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](v.err); ok && jsonrpc.FromPeer(v.err) &&
+		mcp.IsModernError(e) && e.Code != jsonrpc.CodeUnsupportedVersion {
+		v.era = mcp.Modern // and our request is at fault
+		return
+	}
+	if v.era, v.supported = transport.Judge(v.result, v.err); v.era != mcp.NoEra {
+		return
+	}
+	e, ok := errors.AsType[*mcp.CallError](v.err)
+	_, isAuth := errors.AsType[*AuthError](v.err)
+	_, isRedirect := errors.AsType[*redirectError](v.err)
+	if ok && e.Kind == mcp.BadReply && !isAuth && !isRedirect {
+		v.era = mcp.Legacy
+	}
+}
+
+func (c *Conn) beModern(discover mcp.Result) error {
+	supported := mcp.SupportedVersions(&discover)
+	revision, ok := mcp.PickModern(supported)
+	if !ok {
+		return noCommon(supported)
+	}
+	c.era = newModernEra(c, revision)
+	c.info = transport.ServerInfo{Era: mcp.Modern, Revision: revision, Discover: discover}
+	return nil
+}
+
+func (c *Conn) beLegacy(ctx context.Context) error {
+	e := newLegacyEra(c)
+	c.era = e // from the reply on there may be a session to be ended
+	if err := e.client.Initialize(ctx); err != nil {
+		return err
+	}
+	discover, err := e.client.Handle(ctx, &mcp.Request{Method: mcp.MethodDiscover}, mcp.NoCaller{})
+	if err != nil {
+		return err
+	}
+	c.info = transport.ServerInfo{Era: mcp.Legacy, Revision: e.client.Revision(), Discover: discover}
+	return nil
+}

@@ -1,0 +1,351 @@
+package streamable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/internal/sse"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A StatusError is an HTTP reply that holds no JSON-RPC message.
+type StatusError struct {
+	Status      int
+	ContentType string
+	Excerpt     string // the beginning of the body, at most 200 bytes
+}
+
+// Error names the status and what came with it.
+func (e *StatusError) Error() string {
+	s := fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
+	switch {
+	case e.Excerpt == "":
+		return s + " with an empty body"
+	case e.Status >= 200 && e.Status < 300 && e.ContentType != "application/json":
+		s += fmt.Sprintf(" with the unexpected content type %q", e.ContentType)
+	}
+	return s + fmt.Sprintf(": %q", e.Excerpt)
+}
+
+// An AuthError is a reply of 401 or 403: the server wants authorization.
+type AuthError struct {
+	Status     int
+	Challenges []string // the values of WWW-Authenticate, as they came
+}
+
+// Error names the status and the challenges.
+func (e *AuthError) Error() string {
+	s := fmt.Sprintf("HTTP %d %s", e.Status, http.StatusText(e.Status))
+	if len(e.Challenges) > 0 {
+		s += " [WWW-Authenticate: " + strings.Join(e.Challenges, ", ") + "]"
+	}
+	return s
+}
+
+// wantsAuthorization reports whether a reply is a challenge. Whatever its body
+// says, it is not the server's answer to the call.
+func wantsAuthorization(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusUnauthorized ||
+		resp.StatusCode == http.StatusForbidden && resp.Header.Get("Www-Authenticate") != ""
+}
+
+func isSuccess(status int) bool { return status >= 200 && status < 300 }
+
+// readReply takes the response from a reply that is no event stream. It returns
+// why there is none.
+func (t *trip) readReply(resp *http.Response) error {
+	data, err := readLimited(resp.Body, t.conn.opts.MaxBody)
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		return e
+	}
+	if err != nil {
+		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", err)}
+	}
+	if t.conn.opts.Tap != nil && len(data) > 0 {
+		t.conn.opts.Tap(false, data)
+	}
+	isJSON := mediaType(resp) == "application/json" && len(data) > 0
+	switch {
+	case wantsAuthorization(resp) || !isJSON && !saysSessionLost(resp, t.header):
+		return t.conn.badStatus(resp, data)
+	case saysSessionLost(resp, t.header) && !t.refusesMethod(data):
+		return t.conn.sessionLost()
+	}
+	responded, err := t.take(data)
+	switch {
+	case responded:
+		return nil
+	case !isSuccess(resp.StatusCode):
+		return t.conn.badStatus(resp, data)
+	case err != nil:
+		return badReply(fmt.Errorf("%w (%w)", err, t.conn.statusError(resp, data)))
+	}
+	return badReply(t.conn.statusError(resp, data))
+}
+
+// saysSessionLost reports whether a reply says that the session that a request
+// named is not known (2025-11-25, transports, Session Management).
+func saysSessionLost(resp *http.Response, sent http.Header) bool {
+	return resp.StatusCode == http.StatusNotFound && sent[sessionHeader] != nil
+}
+
+// refusesMethod reports whether data says that the method of the call is not
+// known, which modern servers answer with the same status as a lost session.
+func (t *trip) refusesMethod(data []byte) bool {
+	var m jsonrpc.Message
+	return jsonrpc.Scan(data, &m) == nil && m.Failed && answers(&m, t.call) &&
+		jsonrpc.ReadError(&m.Body).Code == jsonrpc.CodeMethodNotFound
+}
+
+// sessionLost ends the connection and returns the error of a call that proves
+// that it must: it was not executed.
+func (c *Conn) sessionLost() error {
+	c.end(ErrSessionLost)
+	return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: ErrSessionLost}
+}
+
+// badStatus returns what a reply without a message says.
+func (c *Conn) badStatus(resp *http.Response, data []byte) error {
+	e := &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the server answered with HTTP status " + resp.Status}
+	if wantsAuthorization(resp) {
+		e.Err = &AuthError{Status: resp.StatusCode, Challenges: resp.Header.Values("Www-Authenticate")}
+		return e
+	}
+	if isSuccess(resp.StatusCode) {
+		e.Public = "the server sent no response"
+	}
+	e.Err = c.statusError(resp, data)
+	return e
+}
+
+func (c *Conn) statusError(resp *http.Response, data []byte) *StatusError {
+	return &StatusError{Status: resp.StatusCode, ContentType: mediaType(resp), Excerpt: c.origin.excerpt(data)}
+}
+
+func badReply(err error) error {
+	return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's reply is no JSON-RPC response to the request"}
+}
+
+// take takes the message in data, or the messages of the batch that it is, and
+// reports whether the response was among them. The error says what else there
+// was.
+func (t *trip) take(data []byte) (responded bool, err error) {
+	items := [][]byte{data}
+	if jsonrpc.IsBatch(data) && t.era.batches() {
+		if items, err = jsonrpc.SplitBatch(data); err != nil {
+			return false, err
+		}
+	}
+	for _, item := range items {
+		done, ierr := t.message(item)
+		responded = responded || done
+		err = errors.Join(err, ierr)
+	}
+	return responded, err
+}
+
+// message takes one message and reports whether it was the response. The error
+// says what it was if it is of no use.
+func (t *trip) message(data []byte) (responded bool, err error) {
+	var m jsonrpc.Message
+	if err := jsonrpc.Scan(data, &m); err != nil {
+		if m.Kind == jsonrpc.Response && answers(&m, t.call) {
+			t.call.Finish(badReply(err))
+			return true, nil
+		}
+		return false, err
+	}
+	switch m.Kind {
+	case jsonrpc.Notification:
+		t.era.notified(&m, t.call)
+		return false, nil
+	case jsonrpc.Request:
+		t.era.asked(&m, t.call)
+		return false, nil
+	}
+	// Errors about the HTTP request often carry no id.
+	if !answers(&m, t.call) && !(m.ID.IsZero() && m.Failed) {
+		return false, fmt.Errorf("a response to id %.80s, not %d", m.ID, t.call.ID)
+	}
+	t.call.Reply(&m)
+	return true, nil
+}
+
+// answers reports whether a response is for a call.
+func answers(m *jsonrpc.Message, call *inflight.Call) bool {
+	if n, ok := m.ID.Int(); ok {
+		return n == call.ID
+	}
+	n, ok := m.ID.LooseInt()
+	return ok && n == call.ID
+}
+
+// A cursor is where in a stream a client is, kept for opening it again.
+type cursor struct {
+	lastID string        // empty if the server named none
+	retry  time.Duration // before the stream may be opened again
+	told   bool          // the server named retry
+}
+
+// update takes up what a stream said until it ended.
+func (c *cursor) update(events *sse.Reader) {
+	if id, ok := events.LastEventID(); ok {
+		// What is not fit for a header cannot be sent back.
+		if c.lastID = id; !isFieldValue(id) {
+			c.lastID = ""
+		}
+	}
+	if retry, ok := events.Retry(); ok {
+		c.retry, c.told = retry, true
+	}
+}
+
+// Waits before a broken stream of a call is opened again.
+const (
+	minRetry     = 100 * time.Millisecond // whatever the server says
+	defaultRetry = time.Second            // if it says nothing
+)
+
+// wait returns how long to wait at the nth attempt since there was news.
+func (c *cursor) wait(n int) time.Duration {
+	if c.told {
+		return max(c.retry, minRetry)
+	}
+	return defaultRetry << n
+}
+
+// maxResumes is how often a stream is opened again that brings nothing new.
+const maxResumes = 3
+
+// follow takes the events of a reply up to the response, and opens the stream
+// again if it breaks and the revision has that (2025-11-25, transports,
+// Resumability). It returns the body of which there may be more, and why there
+// was no response.
+func (t *trip) follow(ctx context.Context, body io.ReadCloser) (io.ReadCloser, error) {
+	var at cursor
+	var broken error
+	for n := 0; ; n++ {
+		if body != nil {
+			before := at.lastID
+			responded, err := t.readStream(body, &at)
+			if responded || ctx.Err() != nil || !isLost(err) || !t.era.resumable() || at.lastID == "" {
+				return body, err
+			}
+			discard(body)
+			if broken = err; at.lastID != before {
+				n = 0
+			}
+		}
+		if n == maxResumes {
+			return http.NoBody, broken
+		}
+		select {
+		case <-time.After(at.wait(n)):
+		case <-ctx.Done():
+			return http.NoBody, context.Cause(ctx)
+		}
+		var err error
+		if body, err = t.resume(ctx, &at); err != nil && !isLost(err) {
+			return http.NoBody, fmt.Errorf("%w; resuming the stream: %w", broken, err)
+		}
+	}
+}
+
+// isLost reports whether an error is the loss of a network connection, after
+// which another one may do better.
+func isLost(err error) bool {
+	e, ok := errors.AsType[*mcp.CallError](err)
+	return ok && (e.Kind == mcp.ConnectionLost || e.Kind == mcp.Unreachable)
+}
+
+// resume opens a broken stream again. The body is nil if that failed in a way
+// that may be different next time.
+func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
+	resp, err := t.conn.openStream(ctx, t.era, at)
+	if err != nil {
+		return nil, err
+	}
+	if isEventStream(resp) {
+		return resp.Body, nil
+	}
+	defer discard(resp.Body)
+	if saysSessionLost(resp, resp.Request.Header) {
+		t.conn.end(ErrSessionLost)
+		return nil, ErrSessionLost
+	}
+	return nil, t.conn.statusOnly(resp)
+}
+
+// statusOnly returns what the status of a reply says whose body nobody needs.
+func (c *Conn) statusOnly(resp *http.Response) error {
+	data, err := readLimited(resp.Body, drainBytes)
+	if err != nil {
+		data = nil
+	}
+	return c.badStatus(resp, data)
+}
+
+// openStream asks for a stream with GET.
+func (c *Conn) openStream(ctx context.Context, era httpEra, at *cursor) (*http.Response, error) {
+	header := c.newHeader(era)
+	header["Accept"] = streamType
+	delete(header, "Content-Type")
+	if at.lastID != "" {
+		header[lastEventID] = []string{at.lastID}
+	}
+	return c.send(ctx, http.MethodGet, nil, header)
+}
+
+// readStream takes events until the response, or the stream's end, for which
+// it returns why there was none.
+func (t *trip) readStream(body io.Reader, at *cursor) (responded bool, err error) {
+	events := sse.NewReader(body, t.conn.opts.MaxBody)
+	defer at.update(events)
+	for {
+		e, err := events.Next()
+		if err != nil {
+			return t.streamEnded(events, err)
+		}
+		if len(e.Data) == 0 || e.Name != "" {
+			continue
+		}
+		if t.conn.opts.Tap != nil {
+			t.conn.opts.Tap(false, e.Data)
+		}
+		responded, err := t.take(e.Data)
+		if err != nil {
+			t.conn.skip("an event is of no use", err)
+		}
+		if responded {
+			return true, nil
+		}
+	}
+}
+
+// streamEnded returns the error of a stream that ended before the response. An
+// event that the end cut off is lost, as the standard has it, unless it is the
+// whole response.
+func (t *trip) streamEnded(events *sse.Reader, err error) (responded bool, _ error) {
+	if tooLarge, ok := errors.AsType[*sse.TooLargeError](err); ok {
+		return false, &mcp.CallError{Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.MaybeExecuted, Err: tooLarge}
+	}
+	if data, _ := events.Partial(); data != nil {
+		var m jsonrpc.Message
+		if jsonrpc.Scan(data, &m) == nil && m.Kind == jsonrpc.Response && answers(&m, t.call) {
+			t.conn.skip("the response was the last event of a stream and not terminated", nil)
+			t.call.Reply(&m)
+			return true, nil
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = fmt.Errorf("the event stream ended without a response to id %d", t.call.ID)
+	}
+	return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}
+}

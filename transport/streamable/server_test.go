@@ -1,0 +1,291 @@
+package streamable_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
+)
+
+// serving returns a browser at a server of handler.
+func serving(t *testing.T, handler mcp.Handler, opts *streamable.ServerOptions) *browser {
+	t.Helper()
+	return newBrowser(t, listen(t, handler, opts))
+}
+
+func strictServer(t *testing.T) *streamable.ServerOptions {
+	return &streamable.ServerOptions{HandlerOptions: strict(t), Drain: time.Second}
+}
+
+func TestListenAddresses(t *testing.T) {
+	for _, tt := range []struct {
+		name, addr string
+		opts       streamable.ServerOptions
+		refused    bool
+	}{
+		{name: "S2.47 any free port", addr: "127.0.0.1:0"},
+		{name: "D2.25 localhost", addr: "localhost:0"},
+		{name: "T-B4 all IPv4 addresses", addr: "0.0.0.0:0", refused: true},
+		{name: "T-B4 all IPv6 addresses", addr: "[::]:0", refused: true},
+		{name: "T-B4 no host", addr: ":0", refused: true},
+		{name: "T-B4 an address of a network", addr: "192.0.2.1:0", refused: true},
+		{name: "T-B4 a host name", addr: "example.com:0", refused: true},
+		{name: "S2.50 said in words", addr: "0.0.0.0:0", opts: streamable.ServerOptions{AllowRemote: true}},
+		{name: "S2.50 with authentication", addr: "0.0.0.0:0", opts: streamable.ServerOptions{
+			HandlerOptions: streamable.HandlerOptions{Principal: func(*http.Request) mcp.Principal { return mcp.Principal{} }},
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := streamable.Listen(tt.addr, echo, &tt.opts)
+			if tt.refused {
+				if !errors.Is(err, streamable.ErrRemote) {
+					t.Fatalf("B131: listening on %s gives %v", tt.addr, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasSuffix(s.URL(), ":0/mcp") || !strings.HasSuffix(s.URL(), "/mcp") {
+				t.Errorf("the URL is %s", s.URL())
+			}
+			if err := s.Close(); err != nil {
+				t.Errorf("closing: %v", err)
+			}
+		})
+	}
+}
+
+func TestListenReturnsBindErrors(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	// S2.70, D2.24
+	if _, err := streamable.Listen(taken.Addr().String(), echo, nil); !errors.Is(err, syscall.EADDRINUSE) {
+		t.Errorf("a port in use gives %v", err)
+	}
+	for _, addr := range []string{"127.0.0.1", "127.0.0.1:http:x", "127.0.0.1:99999"} {
+		if s, err := streamable.Listen(addr, echo, nil); err == nil {
+			t.Errorf("%s is taken for an address", addr)
+			_ = s.Close()
+		}
+	}
+}
+
+func TestDefaultAddress(t *testing.T) {
+	// S2.48: loopback, and the port that the documents name.
+	if streamable.DefaultAddr != "127.0.0.1:8421" || streamable.DefaultPath != "/mcp" {
+		t.Errorf("the defaults are %s and %s", streamable.DefaultAddr, streamable.DefaultPath)
+	}
+	s, err := streamable.Listen("", echo, nil)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return // another program has it, which shows the default as well
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if s.URL() != "http://127.0.0.1:8421/mcp" {
+		t.Errorf("the URL is %s", s.URL())
+	}
+}
+
+func TestRoutes(t *testing.T) {
+	b := serving(t, echo, strictServer(t))
+	list := modernRequest("1", "tools/list", "")
+	modern := modernHeader(t, list)
+	const notFound = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Not found. Use POST /mcp, GET /mcp/events, or GET /mcp/health"}}`
+	for _, tt := range []struct {
+		name, method, path string
+		header             http.Header
+		body               string
+		status             int
+		allow              string
+		contains           string
+	}{
+		{"S2.51 the endpoint", "POST", "/mcp", modern, list, 200, "", `"tools"`},
+		{"S2.51 with a slash", "POST", "/mcp/", modern, list, 200, "", `"tools"`},
+		{"S2.51 with a query", "POST", "/mcp?x=1&y", modern, list, 200, "", `"tools"`},
+		{"B088 with both", "POST", "/mcp/?x", modern, list, 200, "", `"tools"`},
+		{"D2.18 GET without a session", "GET", "/mcp", header("Accept", "text/event-stream"), "", 405, "GET, POST, DELETE, OPTIONS", "-32600"},
+		{"DELETE without a session", "DELETE", "/mcp", nil, "", 405, "GET, POST, DELETE, OPTIONS", "-32600"},
+		{"HEAD of the endpoint", "HEAD", "/mcp", nil, "", 405, "GET, POST, DELETE, OPTIONS", ""},
+		{"PUT", "PUT", "/mcp", modern, list, 405, "GET, POST, DELETE, OPTIONS", "-32600"},
+		{"S2.53 health", "GET", "/mcp/health", nil, "", 200, "", `{"status":"ok","transport":"streamable-http"}`},
+		{"S2.53 health with a query", "GET", "/mcp/health?now", nil, "", 200, "", `"ok"`},
+		{"S2.53 HEAD of health", "HEAD", "/mcp/health", nil, "", 200, "", ""},
+		{"S2.54 POST to health", "POST", "/mcp/health", modern, list, 405, "GET, HEAD, OPTIONS", `"id":null`},
+		{"S2.54 POST to events", "POST", "/mcp/events", modern, list, 405, "GET, OPTIONS", `"id":null`},
+		{"S2.54 a method that is part of another's name", "ET", "/mcp/events", nil, "", 405, "GET, OPTIONS", ""},
+		{"S2.54 another path", "GET", "/", nil, "", 404, "", notFound},
+		{"S2.54 a longer path", "POST", "/mcp/x", modern, list, 404, "", notFound},
+		{"S2.54 a shorter path", "POST", "/mc", modern, list, 404, "", notFound},
+		{"D2.14 OPTIONS of another path", "OPTIONS", "/x", nil, "", 404, "", notFound},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := b.at(tt.path).do(t, tt.method, tt.body, tt.header)
+			if r.status != tt.status || r.header.Get("Allow") != tt.allow || !strings.Contains(r.body, tt.contains) {
+				t.Errorf("%s with Allow %q, want %d with %q and %q", r, r.header.Get("Allow"), tt.status, tt.allow, tt.contains)
+			}
+			if tt.method != "HEAD" && r.header.Get("Content-Type") != "application/json" {
+				t.Errorf("the content type is %q", r.header.Get("Content-Type"))
+			}
+		})
+	}
+}
+
+func TestRoutesUnderAnotherPath(t *testing.T) {
+	for path, base := range map[string]string{"/": "", "api/": "/api", "/a/b": "/a/b"} {
+		b := serving(t, echo, &streamable.ServerOptions{Path: path})
+		if r := b.at(base+"/health").do(t, "GET", "", nil); r.status != http.StatusOK {
+			t.Errorf("%s: health is answered with %s", path, r)
+		}
+		list := modernRequest("1", "tools/list", "")
+		for _, suffix := range []string{"", "/"} {
+			if r := b.at(base+suffix).modern(t, list); r.status != http.StatusOK {
+				t.Errorf("%s: POST %s is answered with %s", path, base+suffix, r)
+			}
+		}
+	}
+}
+
+func TestShutdownWaitsForCallsInFlight(t *testing.T) {
+	f := newFixture()
+	release := make(chan struct{})
+	handler := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if req.Method == mcp.MethodCallTool {
+			f.started <- "call"
+			<-release
+			return raw(`{"content":[]}`)
+		}
+		return f.Handle(ctx, req, caller)
+	})
+	s, err := streamable.Listen("127.0.0.1:0", handler, strictServer(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	b := newBrowser(t, s.URL())
+	listening := modernRequest("5", "subscriptions/listen", `"notifications":{"toolsListChanged":true}`)
+	events := readEvents(b.open(t, "POST", listening, modernHeader(t, listening)))
+	events.await(t, "acknowledged")
+	watching := readEvents(b.at("/mcp/events").open(t, "GET", "", nil))
+	watching.await(t, "connected")
+	answered := make(chan reply, 1)
+	go func() { answered <- b.modern(t, modernRequest("1", "tools/call", toolCall("x", "{}"))) }()
+	await(t, f.started)
+	stop()
+	// D2.26, S2.71: streams end, gracefully where there is a way.
+	events.await(t, `"id":5,"result":{`)
+	events.wantEnd(t)
+	watching.wantEnd(t)
+	select {
+	case err := <-ended:
+		t.Fatalf("the server did not wait for its call: %v", err)
+	default:
+	}
+	close(release)
+	if r := await(t, answered); r.status != http.StatusOK {
+		t.Errorf("the call in flight is answered with %s", r)
+	}
+	if err := await(t, ended); err != nil {
+		t.Errorf("serving: %v", err)
+	}
+}
+
+func TestShutdownIsBounded(t *testing.T) {
+	f := newFixture()
+	s, err := streamable.Listen("127.0.0.1:0", f, &streamable.ServerOptions{Drain: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx) }()
+	conn := dialRaw(t, s.URL())
+	body := modernRequest("1", "tools/call", toolCall("slow", "{}"))
+	mustWrite(t, conn, rawPost(t, body))
+	await(t, f.started)
+	idle := dialRaw(t, s.URL()) // and one that never says anything
+	began := time.Now()
+	stop()
+	if err := await(t, ended); err != nil {
+		t.Errorf("serving: %v", err)
+	}
+	// D2.26: the drain time and what handlers get to end in.
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("shutting down took %v", took)
+	}
+	if got := await(t, f.cancelled); got != "slow" {
+		t.Errorf("%s was cancelled", got)
+	}
+	if _, err := idle.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("the idle connection: %v", err)
+	}
+}
+
+// rawPost returns a modern POST as it stands on the wire.
+func rawPost(t *testing.T, body string, pairs ...string) string {
+	t.Helper()
+	h := modernHeader(t, body, pairs...)
+	if h.Get("Host") == "" {
+		h.Set("Host", "127.0.0.1")
+	}
+	if h.Get("Content-Length") == "" && h.Get("Transfer-Encoding") == "" {
+		h.Set("Content-Length", strconv.Itoa(len(body)))
+	}
+	var b strings.Builder
+	b.WriteString("POST /mcp HTTP/1.1\r\n")
+	if err := h.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String() + "\r\n" + body
+}
+
+func TestCloseEndsServe(t *testing.T) {
+	s, err := streamable.Listen("127.0.0.1:0", echo, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(t.Context()) }()
+	b := newBrowser(t, s.URL())
+	b.modern(t, modernRequest("1", "tools/list", ""))
+	for range 2 {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing: %v", err)
+		}
+	}
+	if err := await(t, ended); err != nil {
+		t.Errorf("serving: %v", err)
+	}
+	if err := s.Broadcast("late", nil); !errors.Is(err, mcp.ErrClosed) {
+		t.Errorf("B058: a broadcast after the end gives %v", err)
+	}
+}
+
+func TestServeAfterCloseEndsAtOnce(t *testing.T) {
+	s, err := streamable.Listen("127.0.0.1:0", echo, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(t.Context()); err != nil {
+		t.Errorf("serving on a closed server: %v", err)
+	}
+}

@@ -1,0 +1,219 @@
+package streamable
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"mime"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// ErrSessionLost says that the server does not know a legacy session any more.
+var ErrSessionLost = errors.New("the server does not know the session any more")
+
+// A trip is one call's way to the server and back: a POST, and the reading of
+// its reply up to the response.
+type trip struct {
+	// Set at construction.
+	conn   *Conn
+	era    httpEra
+	call   *inflight.Call
+	header http.Header
+	body   []byte
+
+	status atomic.Int32 // of the reply; 0 until there is one
+}
+
+// run sends the request and waits for its result.
+func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	// The stream may outlive ctx a little: see cancel of the eras.
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	unhook := context.AfterFunc(t.conn.ctx, stop)
+	err := t.conn.depart(func() {
+		defer stop()
+		defer unhook()
+		body := t.exchange(sending)
+		t.conn.trips.Done()
+		// The caller need not wait for this.
+		discard(body)
+	})
+	if err != nil {
+		stop()
+		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: err}
+	}
+	m, err := t.call.Wait(ctx, caller, t.limit())
+	if err != nil {
+		return mcp.Result{}, t.failed(ctx, err, stop)
+	}
+	if m.Failed {
+		return mcp.Result{}, jsonrpc.ReadError(&m.Body)
+	}
+	if !m.Body.IsObject() {
+		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
+	}
+	return mcp.Result{Value: m.Body}, nil
+}
+
+func (t *trip) method() string { return t.call.Request.Method }
+
+// limit returns how long the call may take, 0 for as long as it likes.
+func (t *trip) limit() time.Duration {
+	if t.method() == mcp.MethodListen || t.method() == "tasks/result" {
+		return 0
+	}
+	return t.conn.opts.MaxCall
+}
+
+// failed returns the error of a call that got no response, and tells the server
+// if it may still work on it.
+func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc) error {
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		hangup()
+		named := *e
+		named.Method = t.method()
+		return &named
+	}
+	e := &mcp.CallError{Method: t.method(), Kind: mcp.Cancelled, Outcome: mcp.MaybeExecuted, Err: err}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Kind = mcp.TimedOut
+	}
+	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
+	// utilities/cancellation).
+	if t.method() == mcp.MethodInitialize {
+		hangup()
+	} else {
+		t.era.cancel(context.WithoutCancel(ctx), t.call, hangup)
+	}
+	return e
+}
+
+// exchange makes the POST, reads its reply to the response, and ends the call.
+// It returns the body of which there may be more.
+func (t *trip) exchange(ctx context.Context) io.ReadCloser {
+	resp, err := t.conn.send(ctx, http.MethodPost, t.body, t.header)
+	if err != nil {
+		t.call.Finish(err)
+		return http.NoBody
+	}
+	t.status.Store(int32(resp.StatusCode))
+	if err := t.era.accepted(t.call, resp); err != nil {
+		t.call.Finish(err)
+		return resp.Body
+	}
+	if isEventStream(resp) {
+		rest, err := t.follow(ctx, resp.Body)
+		t.call.Finish(err)
+		return rest
+	}
+	t.call.Finish(t.readReply(resp))
+	return resp.Body
+}
+
+func isEventStream(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusOK && mediaType(resp) == "text/event-stream"
+}
+
+func mediaType(resp *http.Response) string {
+	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return kind
+}
+
+// newHeader returns the headers of a request of an era.
+func (c *Conn) newHeader(era httpEra) http.Header {
+	header := make(http.Header, len(c.origin.header)+8)
+	maps.Copy(header, c.origin.header)
+	header["Accept"] = anyReply
+	header["Content-Type"] = jsonType
+	era.prepare(header)
+	return header
+}
+
+var anyReply = []string{usualAccept}
+
+// send makes one HTTP request. The error says whether it may have reached the
+// server.
+func (c *Conn) send(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.origin.url, reader)
+	if err != nil {
+		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: unaddressed(err)}
+	}
+	req.Header = header
+	if c.opts.Tap != nil && body != nil {
+		c.opts.Tap(true, body)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, notAnswered(ctx, unaddressed(err))
+	}
+	return resp, nil
+}
+
+// notAnswered returns the error of a request that got no reply.
+func notAnswered(ctx context.Context, err error) error {
+	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}
+	redirect, isRedirect := errors.AsType[*redirectError](err)
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case isRedirect:
+		e.Kind, e.Outcome, e.Public = mcp.BadReply, mcp.Answered, redirect.reason
+	case neverConnected(err):
+		e.Kind, e.Outcome, e.Public = mcp.Unreachable, mcp.NotSent, "the server cannot be reached"
+	}
+	return e
+}
+
+// neverConnected reports whether an error is from before there was a connection
+// that a request could be sent on.
+func neverConnected(err error) bool {
+	op, isOp := errors.AsType[*net.OpError](err)
+	_, isName := errors.AsType[*net.DNSError](err)
+	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
+	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") ||
+		isName || isCertificate || errors.Is(err, http.ErrSchemeMismatch)
+}
+
+// Bounds of reading what is left of a reply that has served its purpose, so that
+// its connection can be used again.
+const (
+	drainBytes = 64 << 10
+	drainTime  = 100 * time.Millisecond
+)
+
+// discard reads the rest of a body, within bounds, and closes it.
+func discard(body io.ReadCloser) {
+	timer := time.AfterFunc(drainTime, func() { _ = body.Close() })
+	_, _ = io.CopyN(io.Discard, body, drainBytes)
+	timer.Stop()
+	_ = body.Close()
+}
+
+// readLimited reads at most limit bytes of a reply.
+func readLimited(r io.Reader, limit int) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
+	if len(data) > limit {
+		return nil, &mcp.CallError{
+			Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.Answered,
+			Public: fmt.Sprintf("the reply is longer than %d bytes", limit),
+		}
+	}
+	return data, err
+}
