@@ -88,6 +88,8 @@ func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
 	if err != nil {
 		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: err, Public: "the server does not start"}
 	}
+	widen(child.Stdin())
+	widen(child.Stdout())
 	c := &Conn{child: child, ended: make(chan struct{})}
 	link := transport.NewLineLink(&output{child: child}, child.Stdin(), c.end, transport.LineOptions{
 		MaxLine: o.MaxLine, Explain: c.explain, Tap: o.Tap,

@@ -51,6 +51,8 @@ func Serve(ctx context.Context, handler mcp.Handler, opts *ServeOptions) error {
 		o.MaxLine = jsonrpc.DefaultMaxLineListening
 	}
 	in, out := pollable(o.In, os.O_RDONLY), pollable(o.Out, os.O_WRONLY)
+	widen(in)
+	widen(out)
 	link := transport.NewLineLink(in, out, func() error {
 		return errors.Join(closeAll(in, o.In), closeAll(out, o.Out))
 	}, transport.LineOptions{MaxLine: o.MaxLine, Tap: o.Tap})

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
@@ -130,6 +131,36 @@ var errTooLarge = errors.New("too large")
 // that size. For more it must send these.
 const believed = 64 << 10
 
+// Bounds of the memory of bodies that is used again: less is not worth it, and
+// more is not kept.
+const (
+	minRecycled = 16 << 10
+	maxRecycled = 2 << 20
+)
+
+// bodies holds memory of bodies that have been served.
+var bodies sync.Pool
+
+// recycled returns a body of the given size in memory that was given back, nil
+// if there is none.
+func recycled(size int64) []byte {
+	if size < minRecycled || size > maxRecycled {
+		return nil
+	}
+	b, ok := bodies.Get().(*[]byte)
+	if !ok || int64(cap(*b)) < size {
+		return nil
+	}
+	return (*b)[:size]
+}
+
+// recycle gives back the memory of a body that nothing refers to any more.
+func recycle(body []byte) {
+	if cap(body) >= minRecycled && cap(body) <= maxRecycled {
+		bodies.Put(&body)
+	}
+}
+
 // readAll reads to the end. A size that is told, and not negative, saves growing.
 func readAll(r io.Reader, size, limit int64) ([]byte, error) {
 	if size < 0 {
@@ -139,6 +170,10 @@ func readAll(r io.Reader, size, limit int64) ([]byte, error) {
 			return nil, errTooLarge
 		}
 		return buf.Bytes(), err
+	}
+	if body := recycled(size); body != nil {
+		_, err := io.ReadFull(r, body)
+		return body, err
 	}
 	body := make([]byte, min(size, believed))
 	n, err := io.ReadFull(r, body)

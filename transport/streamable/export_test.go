@@ -3,6 +3,7 @@ package streamable
 import (
 	"maps"
 	"slices"
+	"strconv"
 )
 
 // Paths returns the paths of all routes.
@@ -23,3 +24,10 @@ func (h *Handler) InFlight() int { return int(h.inFlight.Load()) }
 
 // LimitWatchers sets how many clients may watch.
 func (b *Broadcast) LimitWatchers(n int) { b.maxWatchers = n }
+
+// LastID returns the id of the newest event.
+func (b *Broadcast) LastID() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.run + "-" + strconv.FormatInt(b.next-1, 10)
+}

@@ -191,15 +191,19 @@ func (h *Handler) post(out *output) *reject {
 	if !accept.json && (!accept.stream || h.opts.Plain) {
 		return invalid(http.StatusNotAcceptable, "Not Acceptable: the client must accept application/json and text/event-stream")
 	}
-	body, rej := out.readBody()
-	if rej != nil {
-		return rej
+	body, refused := out.readBody()
+	if refused != nil {
+		return refused
 	}
 	if h.opts.Tap != nil {
 		h.opts.Tap(false, body)
 	}
 	p := &post{h: h, out: out, accept: accept, body: body}
-	return p.serve()
+	rej := p.serve()
+	if rej == nil && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize {
+		recycle(body)
+	}
+	return rej
 }
 
 // A post is one POST whose body has been read.
