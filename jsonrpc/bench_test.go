@@ -18,6 +18,7 @@ func BenchmarkScan(b *testing.B) {
 		{"100B", strings.Repeat("a", 100)},
 		{"64KiB", strings.Repeat("the quick brown fox ", 64<<10/20)},
 		{"64KiBescapes", strings.Repeat(`the quick \n brown \"fox\" `, 64<<10/27)},
+		{"64KiBmixed", strings.Repeat(`The quick brown fox \"jumps\" over the lazy dog, naïve café, and runs on for a while.\n`, 64<<10/89)},
 		{"64KiBcjk", strings.Repeat("速い茶色の狐が", 64<<10/21)},
 		{"1MiB", strings.Repeat("the quick brown fox ", 1<<20/20)},
 	}

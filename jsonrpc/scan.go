@@ -30,10 +30,11 @@ func (e *SyntaxError) Error() string {
 // duplicate members) are kept in soft and the scan goes on, so that the id of
 // the message is found and the answer can carry it.
 type scanner struct {
-	data   []byte
-	pos    int
-	breaks bool  // CR or LF was seen between tokens
-	soft   error // the first fault that did not end the scan
+	data    []byte
+	pos     int
+	breaks  bool  // CR or LF was seen between tokens
+	soft    error // the first fault that did not end the scan
+	trusted bool  // the data is known to be valid: strings are passed over unread
 }
 
 // bom is a UTF-8 byte order mark, which a reader may ignore (RFC 8259, 8.1).
@@ -151,6 +152,11 @@ func (s *scanner) str() (escaped bool, err error) {
 		case c == '"':
 			s.pos = i + 1
 			return escaped, nil
+		case c == '\\' && i+1 < len(s.data) && isEscape(s.data[i+1]):
+			escaped = true
+			i += 2
+		case c >= 0xC2 && c <= 0xDF && i+1 < len(s.data) && s.data[i+1]&0xC0 == 0x80:
+			i += 2
 		case c == '\\':
 			n := escapeLen(s.data[i:])
 			if n == 0 {
@@ -181,6 +187,32 @@ func (s *scanner) runes(i int) int {
 		i += n
 	}
 	return i
+}
+
+// skipStr passes over a valid string whose opening quote is at pos, by looking
+// for its end.
+func (s *scanner) skipStr() error {
+	for i := s.pos + 1; ; {
+		j := bytes.IndexByte(s.data[i:], '"')
+		if j < 0 {
+			s.pos = len(s.data)
+			return s.fail("")
+		}
+		end := i + j
+		slashes := 0
+		for s.data[end-1-slashes] == '\\' { // ends at the opening quote at the latest
+			slashes++
+		}
+		if i = end + 1; slashes%2 == 0 {
+			s.pos = i
+			return nil
+		}
+	}
+}
+
+// isEscape reports whether c ends an escape of two characters.
+func isEscape(c byte) bool {
+	return c == 'n' || c == '"' || c == '\\' || c == 't' || c == 'r' || c == '/' || c == 'b' || c == 'f'
 }
 
 // escapeLen returns the length of the escape that b begins with, 0 if it is none.
@@ -292,6 +324,8 @@ func (s *scanner) literal(want string) error {
 // scalar passes over a value that is neither array nor object.
 func (s *scanner) scalar(c byte) error {
 	switch {
+	case c == '"' && s.trusted:
+		return s.skipStr()
 	case c == '"':
 		_, err := s.str()
 		return err

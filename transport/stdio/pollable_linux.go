@@ -35,16 +35,6 @@ func pollable(f *os.File, flag int) *os.File {
 	return os.NewFile(uintptr(fd), f.Name())
 }
 
-// pipeSize is how much a pipe should hold: with its usual 64 KiB both ends wait
-// for each other in the middle of larger messages.
-const pipeSize = 256 << 10
-
-// widen makes a pipe hold more. One that cannot, because the user has used up
-// what is granted, works all the same.
-func widen(f *os.File) {
-	_, _ = unix.FcntlInt(descriptor(f), unix.F_SETPIPE_SZ, pipeSize)
-}
-
 // descriptor is f.Fd without its side effect on f's mode.
 func descriptor(f *os.File) uintptr {
 	number := ^uintptr(0)

@@ -6,6 +6,3 @@ import "os"
 
 // pollable returns f itself.
 func pollable(f *os.File, _ int) *os.File { return f }
-
-// widen does nothing: only Linux lets a pipe hold more.
-func widen(*os.File) {}

@@ -1,6 +1,7 @@
 package streamable_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"net/http"
@@ -202,13 +203,12 @@ func TestSlowWatcherIsBounded(t *testing.T) {
 	defer b.Close()
 	url := newServer(t, b)
 	slow := dialRaw(t, url)
-	if err := slow.(interface{ SetReadBuffer(int) error }).SetReadBuffer(4 << 10); err != nil {
-		t.Fatal(err)
-	}
 	mustWrite(t, slow, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-	if _, err := slow.Read(make([]byte, 1)); err != nil {
+	resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer slow.Close() // closing the body would read it to its end
 	fast := newBrowser(t, url).open(t, "GET", "", nil)
 	events := sse.NewReader(fast.Body, 0)
 	if e, err := events.Next(); err != nil || e.Name != "connected" {
@@ -234,7 +234,7 @@ func TestSlowWatcherIsBounded(t *testing.T) {
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 16<<20 {
 		t.Errorf("D2.21: %d bytes were kept for %d sent", grown, size*count)
 	}
-	reader := sse.NewReader(slow, 0)
+	reader := sse.NewReader(resp.Body, 0)
 	for {
 		e, err := reader.Next()
 		if err != nil {

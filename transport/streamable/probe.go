@@ -68,7 +68,7 @@ func (c *Conn) modernFirst(ctx context.Context) error {
 		case mcp.NoEra:
 			return v.err
 		case mcp.Legacy:
-			return c.orNeither(c.beLegacy(ctx), v.err)
+			return orNeither(c.beLegacy(ctx), v.err)
 		}
 	}
 	if v.err != nil && len(v.supported) > 0 {
@@ -86,11 +86,11 @@ func (c *Conn) modernFirst(ctx context.Context) error {
 
 // orNeither adds to the failure of a legacy handshake why the server was not
 // taken for a modern one.
-func (c *Conn) orNeither(err, probe error) error {
+func orNeither(err, probe error) error {
 	if err == nil || probe == nil {
 		return err
 	}
-	return fmt.Errorf("%w (before that, %s: %w)", err, mcp.MethodDiscover, probe)
+	return fmt.Errorf("%w (before that, %v)", err, probe)
 }
 
 func noCommon(supported []mcp.Revision) error {
