@@ -182,8 +182,8 @@ const (
 // concurrently; lines need not be given back.
 func (l *LineReader) Recycle(line []byte) {
 	if cap(line) >= minRecycled && cap(line) <= maxRecycled {
-		line = line[:0]
-		l.spare.Store(&line)
+		kept := line[:0]
+		l.spare.Store(&kept)
 	}
 }
 

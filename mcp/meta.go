@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"bytes"
+
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
 
@@ -49,7 +51,8 @@ func ReadProgressToken(meta *jsonrpc.Value) jsonrpc.ID {
 	if !ok {
 		return jsonrpc.ID{}
 	}
-	token, ok := jsonrpc.RawID(raw)
+	// A copy: late progress is compared with it when the request is over.
+	token, ok := jsonrpc.RawID(bytes.Clone(raw))
 	if !ok {
 		return jsonrpc.ID{}
 	}

@@ -31,7 +31,7 @@ func (o *opened) notify(t *testing.T, method, params string) {
 // listening returns a backend that acknowledges what filter leaves of each
 // listen call, nil for all, and gives the calls to the channel.
 func listening(filter func(mcp.Filter) mcp.Filter) (*backend, chan *opened) {
-	calls := make(chan *opened, 100)
+	calls := make(chan *opened, 2*mcp.MaxResourceSubscriptions)
 	return &backend{serve: func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 		if req.Method != mcp.MethodListen {
 			return mcp.Result{}, nil
@@ -64,7 +64,27 @@ func request(t *testing.T, s *session.Server, method, params string) error {
 	return err
 }
 
-func TestOwnListenOpensWithTheOutlet(t *testing.T) {
+// own returns the session's own listen calls: for lists, and for what comes
+// outside calls.
+func own(t *testing.T, calls chan *opened) (lists, outside *opened) {
+	t.Helper()
+	for range 2 {
+		switch o := receive(t, "an own listen call", calls); string(o.req.Params.Raw()) {
+		case `{"notifications":{"toolsListChanged":true}}`:
+			lists = o
+		case `{"notifications":{"session":true}}`:
+			outside = o
+		default:
+			t.Fatalf("filter %s", o.req.Params.Raw())
+		}
+	}
+	if lists == nil || outside == nil {
+		t.Fatal("one was opened twice")
+	}
+	return lists, outside
+}
+
+func TestOwnListensOpenWithTheOutlet(t *testing.T) {
 	b, calls := listening(nil)
 	s := serving(t, b)
 	out := make(outlet, 10)
@@ -73,37 +93,39 @@ func TestOwnListenOpensWithTheOutlet(t *testing.T) {
 		t.Error("it listens although there is nowhere to deliver to")
 	}
 	s.SetOutlet(out)
-	own := receive(t, "the listen call", calls)
-	if want := `{"notifications":{"toolsListChanged":true,"session":true}}`; string(own.req.Params.Raw()) != want {
-		t.Errorf("filter %s", own.req.Params.Raw())
-	}
-	own.notify(t, mcp.NotificationToolsListChanged, `{"_meta":{"io.modelcontextprotocol/subscriptionId":9}}`)
+	lists, outside := own(t, calls)
+	lists.notify(t, mcp.NotificationToolsListChanged, `{"_meta":{"io.modelcontextprotocol/subscriptionId":9}}`)
 	if got := receive(t, "the change", out); got != `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{}}` {
 		t.Errorf("sent %s", got)
 	}
 	s.SetOutlet(nil) // as when a GET stream ends
-	own.notify(t, mcp.NotificationToolsListChanged, `{}`)
-	if _, err := own.caller.Ask(t.Context(), &mcp.Request{Method: mcp.MethodListRoots}); err == nil {
+	lists.notify(t, mcp.NotificationToolsListChanged, `{}`)
+	if _, err := outside.caller.Ask(t.Context(), &mcp.Request{Method: mcp.MethodListRoots}); err == nil {
 		t.Error("a question was taken although there is nowhere to deliver it")
 	}
+	s.SetOutlet(out)
+	if len(calls) != 0 {
+		t.Error("they were opened again")
+	}
 	s.Close()
-	receive(t, "the end", own.ended)
+	receive(t, "the end", lists.ended)
+	receive(t, "the end", outside.ended)
 	if len(out) != 0 {
 		t.Errorf("sent %s", <-out)
 	}
 }
 
-func TestLogLevelReopensTheOwnListen(t *testing.T) {
+func TestLogLevelReopensTheListenOutsideCalls(t *testing.T) {
 	b, calls := listening(nil)
 	s := serving(t, b)
 	s.SetOutlet(make(outlet, 10))
-	first := receive(t, "the listen call", calls)
+	_, first := own(t, calls)
 	if err := request(t, s, mcp.MethodSetLevel, `{"level":"error"}`); err != nil {
 		t.Fatal(err)
 	}
 	second := receive(t, "the second", calls)
-	if second.req.Meta.LogLevel != "error" {
-		t.Errorf("level %q", second.req.Meta.LogLevel)
+	if second.req.Meta.LogLevel != "error" || string(second.req.Params.Raw()) != `{"notifications":{"session":true}}` {
+		t.Errorf("level %q, filter %s", second.req.Meta.LogLevel, second.req.Params.Raw())
 	}
 	receive(t, "the end of the first", first.ended)
 	if err := request(t, s, mcp.MethodCallTool, `{}`); err != nil {
@@ -111,6 +133,9 @@ func TestLogLevelReopensTheOwnListen(t *testing.T) {
 	}
 	if level := b.last(t, mcp.MethodCallTool).Meta.LogLevel; level != "error" {
 		t.Errorf("a request has the level %q", level)
+	}
+	if len(calls) != 0 {
+		t.Error("the lists are listened to again")
 	}
 }
 
@@ -131,6 +156,7 @@ func TestLogLevelFlood(t *testing.T) {
 	s := serving(t, b)
 	s.SetOutlet(make(outlet, 10))
 	receive(t, "the listen call", started)
+	receive(t, "the other", started)
 	for range 20 {
 		if err := request(t, s, mcp.MethodSetLevel, `{"level":"error"}`); err != nil {
 			t.Fatal(err)
@@ -153,7 +179,7 @@ func TestSubscribe_B152(t *testing.T) {
 	s := serving(t, b)
 	out := make(outlet, 10)
 	s.SetOutlet(out)
-	receive(t, "the own listen call", calls)
+	own(t, calls)
 	for range 2 { // the second joins the first
 		if err := request(t, s, mcp.MethodSubscribe, `{"uri":"u:1"}`); err != nil {
 			t.Fatal(err)
@@ -200,29 +226,34 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestListensAgain_B154: when the connection to the server was lost.
+// TestListensAgain_B154 when the connection to the server was lost.
 func TestListensAgain_B154(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, calls := listening(nil)
 		s := serving(t, b)
 		s.SetOutlet(make(outlet, 10))
+		lists, outside := own(t, calls)
 		began := time.Now()
-		for i := range 10 {
-			o := <-calls
+		for i, o := 0, lists; i < 10; i++ {
 			o.fail <- &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}
 			<-o.ended
-			if took := time.Since(began); i == 1 && took > 500*time.Millisecond {
+			o = <-calls
+			if took := time.Since(began); i == 0 && took > 500*time.Millisecond {
 				t.Errorf("the second attempt came after %v", took)
 			}
 		}
-		<-calls
+		select {
+		case <-outside.ended:
+			t.Error("the other call has ended as well")
+		default:
+		}
 		if took := time.Since(began); took < 30*time.Second || took > 3*time.Minute {
 			t.Errorf("ten attempts took %v", took)
 		}
 	})
 }
 
-// TestListensNotAgain: when the handler does not serve listen calls at all.
+// TestListensNotAgainWhenRefused: when the handler does not serve listen calls at all.
 func TestListensNotAgainWhenRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &backend{serve: func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
@@ -231,7 +262,7 @@ func TestListensNotAgainWhenRefused(t *testing.T) {
 		s := serving(t, b)
 		s.SetOutlet(make(outlet, 10))
 		time.Sleep(time.Hour)
-		if n := b.count(mcp.MethodListen); n != 1 {
+		if n := b.count(mcp.MethodListen); n != 2 {
 			t.Errorf("%d listen calls", n)
 		}
 	})

@@ -143,6 +143,18 @@ var ErrCancelled = errors.New("cancelled by the client")
 // Handle answers one request of the client. Messages about it go to out. When
 // the client cancels it, errors.Is(err, ErrCancelled).
 func (s *Server) Handle(ctx context.Context, m *jsonrpc.Message, out Outlet) (mcp.Result, error) {
+	return s.handle(ctx, m, out, s.call)
+}
+
+// HandleOwned is Handle for a transport that keeps track of requests itself: it
+// refuses ids that are in flight, and cancels requests with [ErrCancelled].
+func (s *Server) HandleOwned(ctx context.Context, m *jsonrpc.Message, out Outlet) (mcp.Result, error) {
+	return s.handle(ctx, m, out, s.callOwned)
+}
+
+type callFunc func(ctx context.Context, id jsonrpc.ID, req *mcp.Request, out Outlet) (mcp.Result, error)
+
+func (s *Server) handle(ctx context.Context, m *jsonrpc.Message, out Outlet, call callFunc) (mcp.Result, error) {
 	method := mcp.MethodName(m.Method)
 	switch method {
 	case mcp.MethodInitialize:
@@ -173,7 +185,7 @@ func (s *Server) Handle(ctx context.Context, m *jsonrpc.Message, out Outlet) (mc
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: a notification has no id")
 	}
 	meta.ProgressToken = mcp.ReadProgressToken(&m.Meta)
-	return s.call(ctx, m.ID, &mcp.Request{Method: method, Params: m.Body, Meta: meta}, out)
+	return call(ctx, m.ID, &mcp.Request{Method: method, Params: m.Body, Meta: meta}, out)
 }
 
 // call hands a request to the handler, under the client's id so that it can be
@@ -186,6 +198,10 @@ func (s *Server) call(ctx context.Context, id jsonrpc.ID, req *mcp.Request, out 
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", id.Raw())
 	}
 	defer s.end(key)
+	return s.callOwned(ctx, id, req, out)
+}
+
+func (s *Server) callOwned(ctx context.Context, _ jsonrpc.ID, req *mcp.Request, out Outlet) (mcp.Result, error) {
 	result, err := s.handler.Handle(ctx, req, &caller{session: s, out: out, req: req})
 	if errors.Is(context.Cause(ctx), ErrCancelled) {
 		return mcp.Result{}, ErrCancelled

@@ -79,6 +79,33 @@ func (g *gate) write(ctx context.Context, frame []byte, more bool) error {
 	return g.drain(frame)
 }
 
+// maxHeld is how many bytes are held before they are written after all.
+const maxHeld = 64 << 10
+
+// hold queues one frame with its end for the next write or kick, if there is
+// room, and reports whether there was.
+func (g *gate) hold(frame []byte) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.err != nil || len(g.queue)+len(frame) > maxHeld {
+		return false
+	}
+	g.queue = append(g.queue, frame...)
+	return true
+}
+
+// kick writes what is held.
+func (g *gate) kick() {
+	g.mu.Lock()
+	if g.busy || g.err != nil || len(g.queue) == 0 {
+		g.mu.Unlock()
+		return
+	}
+	g.busy = true
+	g.mu.Unlock()
+	g.drain(nil)
+}
+
 // waitForRoom waits until the queue has been taken. g.mu is held before, and
 // after unless there is an error.
 func (g *gate) waitForRoom(ctx context.Context) error {

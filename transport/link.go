@@ -174,6 +174,23 @@ type flusher interface {
 
 func (l *lineLink) Flush(ctx context.Context) error { return l.gate.flush(ctx) }
 
+// A holder can hold messages back so that several go out together. Buffered
+// reports whether Read will return without waiting.
+type holder interface {
+	Hold(frame []byte) bool // false if there is no room
+	Kick()
+	Buffered() bool
+}
+
+func (l *lineLink) Hold(frame []byte) bool {
+	if l.opts.Tap != nil {
+		return false
+	}
+	return l.gate.hold(append(frame, '\n'))
+}
+
+func (l *lineLink) Kick() { l.gate.kick() }
+
 // A recycler takes back the memory of messages that it has handed out.
 type recycler interface {
 	Recycle(message []byte)

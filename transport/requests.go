@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
 )
 
-// message takes one message that has been scanned. Data is its memory, which can
-// be used again once it has been served, nil if it cannot.
-func (s *server) message(m *jsonrpc.Message, data []byte) {
+// message takes one message that has been scanned, and reports whether the caller
+// is to read on. Data is its memory, which can be used again once it has been
+// served; nil for a message of a batch.
+func (s *server) message(m *jsonrpc.Message, data []byte) bool {
 	switch {
 	case s.opts.Plain:
 		s.plain(m)
@@ -23,12 +25,13 @@ func (s *server) message(m *jsonrpc.Message, data []byte) {
 	case m.Kind == jsonrpc.Notification:
 		s.notification(m)
 	case s.isModern(m):
-		s.modernRequest(m, data)
+		return s.modernRequest(m, data)
 	case s.opts.Era == mcp.Modern:
 		s.refuse(m.ID, s.legacyRefusal(m))
 	default:
-		s.legacyRequest(m, data)
+		return s.legacyRequest(m, data)
 	}
+	return true
 }
 
 // isModern reports whether a request carries its own metadata, or must be told
@@ -84,20 +87,23 @@ func (s *server) cancelled(m *jsonrpc.Message) {
 
 // legacyRequest serves a request of the session. Those that came with initialize
 // wait until it has been answered.
-func (s *server) legacyRequest(m *jsonrpc.Message, data []byte) {
+func (s *server) legacyRequest(m *jsonrpc.Message, data []byte) bool {
 	switch mcp.MethodName(m.Method) {
 	case mcp.MethodPing:
-		s.answerLegacy(s.ctx, m)
-		return
+		s.answerLegacy(s.ctx, m, s.send)
+		return true
 	case mcp.MethodInitialize:
 		s.initialize(m)
-		return
+		return true
 	}
-	s.serve(m.ID, false, len(data), func(ctx context.Context) {
-		s.answerLegacy(ctx, m)
-		s.recycle(data)
+	return s.serve(m.ID, false, data, func(ctx context.Context, send sender) {
+		s.answerLegacy(ctx, m, send)
+		s.recycle(m, data)
 	})
 }
+
+// A sender sends one message.
+type sender func(build func(dst []byte) []byte)
 
 // initialize answers an initialize request, beside the read loop, because the
 // handler may have to start a server first.
@@ -105,7 +111,7 @@ func (s *server) initialize(m *jsonrpc.Message) {
 	answered := make(chan struct{})
 	if !s.workers.beside(s.afterInitialize(func() {
 		defer close(answered)
-		s.answerLegacy(s.ctx, m)
+		s.answerLegacy(s.ctx, m, s.send)
 	})) {
 		s.refuse(m.ID, s.refusal())
 		return
@@ -120,36 +126,42 @@ func (s *server) afterInitialize(f func()) func() {
 	if answered == nil {
 		return f
 	}
+	select {
+	case <-answered:
+		s.initializing = nil
+		return f
+	default:
+	}
 	return func() {
 		<-answered
 		f()
 	}
 }
 
-func (s *server) answerLegacy(ctx context.Context, m *jsonrpc.Message) {
-	result, err := s.session.Handle(ctx, m, s)
+func (s *server) answerLegacy(ctx context.Context, m *jsonrpc.Message, send sender) {
+	result, err := s.session.HandleOwned(ctx, m, s)
 	if errors.Is(err, session.ErrCancelled) {
 		return
 	}
-	s.send(func(dst []byte) []byte { return appendReply(dst, m.ID, result, err) })
+	send(func(dst []byte) []byte { return appendReply(dst, m.ID, result, err) })
 }
 
 // modernRequest serves a request that carries its own metadata.
-func (s *server) modernRequest(m *jsonrpc.Message, data []byte) {
+func (s *server) modernRequest(m *jsonrpc.Message, data []byte) bool {
 	req, refusal := ModernRequest(m, s.opts.Era)
 	if refusal != nil {
 		s.refuse(m.ID, refusal)
-		return
+		return true
 	}
 	req.Meta.Principal = s.opts.Principal
 	req.Meta.Session = s.id
-	s.serve(m.ID, req.Method == mcp.MethodListen, len(data), func(ctx context.Context) {
-		s.answerModern(ctx, req, m.ID)
-		s.recycle(data)
+	return s.serve(m.ID, req.Method == mcp.MethodListen, data, func(ctx context.Context, send sender) {
+		s.answerModern(ctx, req, m.ID, send)
+		s.recycle(m, data)
 	})
 }
 
-func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.ID) {
+func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.ID, send sender) {
 	caller := &ModernCaller{Out: s, Request: req, ID: id}
 	result, err := s.handler.Handle(ctx, req, caller)
 	switch cause := context.Cause(ctx); {
@@ -159,37 +171,60 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 		result, err = mcp.Result{}, nil
 	}
 	reply := NewModernReply(req, id, result, err, s.opts.Era)
-	s.send(reply.AppendTo)
+	send(reply.AppendTo)
 }
 
-// serve has f serve a request whose message has size bytes: beside the others if
-// it is a listen call, else when its turn comes. From now on the client can
-// cancel it.
-func (s *server) serve(id jsonrpc.ID, listen bool, size int, f func(ctx context.Context)) {
+// serve has f serve a request whose message is data: beside the others if it is a
+// listen call, by the reader itself if requests are served fast, else when its
+// turn comes. From now on the client can cancel it. It reports whether the
+// caller is to read on.
+func (s *server) serve(id jsonrpc.ID, listen bool, data []byte, f func(ctx context.Context, send sender)) bool {
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	key := id.Key()
 	if err := s.begin(key, serving{cancel, listen}); err != nil {
 		cancel(nil)
 		s.refuse(id, jsonrpc.ToWire(err))
-		return
+		return true
 	}
-	run := func() {
+	run := func(send sender) {
 		defer s.finish(key, cancel)
 		// Nobody waits for the answer of one that was cancelled in the queue.
 		if !errors.Is(context.Cause(ctx), session.ErrCancelled) {
-			f(ctx)
+			f(ctx, send)
 		}
 	}
-	started := false
-	if listen {
-		started = s.workers.beside(run)
-	} else {
-		started = s.workers.run(size, s.afterInitialize(run))
+	started, readOn := false, true
+	switch {
+	case listen:
+		started = s.workers.beside(func() { run(s.sending) })
+	case s.mayServeHere(data):
+		readOn = s.turn.serve(func() { started = s.workers.here(run, s.holding) })
+	default:
+		started = s.workers.run(len(data), s.afterInitialize(func() {
+			began := time.Now()
+			run(s.sending)
+			s.turn.note(time.Since(began))
+		}))
 	}
 	if !started {
 		s.finish(key, cancel)
 		s.refuse(id, s.refusal())
 	}
+	return readOn
+}
+
+// mayServeHere reports whether the reader can serve a request itself. What must
+// wait for something, or keep an order that another reader would not, cannot.
+func (s *server) mayServeHere(data []byte) bool {
+	return data != nil && !s.opts.Ordered && s.initializing == nil && s.turn.mayServe()
+}
+
+// takeOver reads on for somebody whose request is slow.
+func (s *server) takeOver() {
+	if s.holder != nil {
+		s.holder.Kick()
+	}
+	s.read()
 }
 
 func (s *server) begin(key string, r serving) error {

@@ -87,6 +87,11 @@ type server struct {
 	cancel context.CancelCauseFunc
 
 	draining atomic.Bool
+	turn     turn
+	ended    chan error // gets the error that ended the input
+	holder   holder     // the link, if it can hold messages back
+	sending  sender     // send
+	holding  sender     // hold
 
 	initializing chan struct{} // closed when initialize has been answered; owned by read
 
@@ -124,6 +129,8 @@ func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 		notifications: newWorkers(1, maxNotifications),
 		serving:       make(map[string]serving),
 	}
+	s.sending, s.holding = s.send, s.hold
+	s.turn.takeOver = func() { go s.takeOver() }
 	s.handler = Guarded(handler, opts.Logger)
 	s.session = session.NewServer(s.handler, session.ServerOptions{
 		Fallback: opts.Fallback, Principal: opts.Principal, ID: s.id, Logger: opts.Logger,
@@ -148,12 +155,13 @@ func Guarded(handler mcp.Handler, logger *slog.Logger) mcp.Handler {
 func (s *server) run(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer s.cancel(mcp.ErrClosed)
-	ended := make(chan error, 1)
-	go func() { ended <- s.read() }()
+	s.holder, _ = s.link.(holder)
+	s.ended = make(chan error, 1)
+	go s.read()
 	var err error
 	select {
-	case err = <-ended:
-		ended <- nil
+	case err = <-s.ended:
+		s.ended <- nil
 	case <-ctx.Done():
 		// Reading goes on: a handler may wait for the client's answer.
 	}
@@ -163,9 +171,10 @@ func (s *server) run(ctx context.Context) error {
 	s.drain()
 	closed := s.link.Close()
 	select {
-	case <-ended:
+	case <-s.ended:
 	case <-time.After(closeWait): // a terminal cannot be unblocked
 	}
+	s.turn.stop()
 	if hungUp(err) {
 		return nil
 	}
@@ -231,9 +240,12 @@ func (s *server) endListens() {
 	}
 }
 
-// read takes messages until the input ends.
-func (s *server) read() error {
+// read takes messages until the input ends or it loses the turn.
+func (s *server) read() {
 	for {
+		if s.holder != nil && !s.holder.Buffered() {
+			s.holder.Kick()
+		}
 		data, err := s.link.Read()
 		var tooLong *jsonrpc.LineTooLongError
 		switch {
@@ -241,31 +253,41 @@ func (s *server) read() error {
 			s.refuse(jsonrpc.ID{}, jsonrpc.Errorf(jsonrpc.CodeParseError, "Parse error: %v", err))
 		case err != nil:
 			s.session.EndAnswers()
-			return err
+			s.ended <- err
+			return
 		default:
-			s.received(data)
+			if !s.received(data) {
+				return
+			}
 		}
 	}
 }
 
-// received takes one line.
-func (s *server) received(data []byte) {
-	m := new(jsonrpc.Message)
+// received takes one line, and reports whether the caller is to read on.
+func (s *server) received(data []byte) bool {
+	m := messages.Get().(*jsonrpc.Message)
 	if err := jsonrpc.Scan(data, m); err != nil {
 		if jsonrpc.IsBatch(data) {
 			s.batch(data)
-			return
+		} else {
+			s.unreadable(m, err)
 		}
-		s.unreadable(m, err)
-		return
+		return true
 	}
-	s.message(m, data)
+	return s.message(m, data)
 }
 
-// recycle gives back the memory of a message that has been served; nil is no
-// message.
-func (s *server) recycle(data []byte) {
-	if r, ok := s.link.(recycler); ok && data != nil {
+// messages holds messages to be used again.
+var messages = sync.Pool{New: func() any { return new(jsonrpc.Message) }}
+
+// recycle gives back a request that has been served, with the memory of its
+// message, which is nil if that is not the request's own.
+func (s *server) recycle(m *jsonrpc.Message, data []byte) {
+	if data == nil {
+		return
+	}
+	messages.Put(m)
+	if r, ok := s.link.(recycler); ok {
 		r.Recycle(data)
 	}
 }
@@ -299,6 +321,24 @@ func (s *server) send(build func(dst []byte) []byte) {
 	})
 	if err != nil {
 		s.log.Debug("a message was not sent", "err", err)
+	}
+}
+
+// hold is send for whoever has the turn, and reads on at once: while messages are
+// at hand, their answers wait for each other.
+func (s *server) hold(build func(dst []byte) []byte) {
+	if s.holder == nil || !s.holder.Buffered() {
+		s.send(build)
+		return
+	}
+	held := false
+	// Nothing can fail here.
+	_ = WithFrame(build, func(frame []byte) error {
+		held = s.holder.Hold(frame)
+		return nil
+	})
+	if !held {
+		s.send(build)
 	}
 }
 

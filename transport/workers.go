@@ -73,6 +73,23 @@ func (w *workers) run(size int, f func()) bool {
 	return true
 }
 
+// here runs f in the caller's goroutine, which then counts like one of beside. It
+// reports false, and does nothing, if close has been called.
+func (w *workers) here(f func(sender), send sender) bool {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return false
+	}
+	w.running.Add(1)
+	w.mu.Unlock()
+	defer w.running.Done()
+	w.busy.Add(1)
+	defer w.busy.Add(-1)
+	f(send)
+	return true
+}
+
 // beside runs f in a goroutine of its own, whatever the limit. It reports false
 // if close has been called.
 func (w *workers) beside(f func()) bool {

@@ -1,0 +1,112 @@
+package transport
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A turn is the right to read from a link, and what goes with it: whoever reads
+// serves a request itself as long as requests have been served fast. That saves
+// waking another goroutine, which for a small request is most of the work, and
+// lets the answers to requests that came together go out together.
+//
+// A request that turns out to be slow loses its server the turn: a watcher gives
+// it to another reader, so that nothing waits behind it for longer than two
+// ticks. Then requests are served by workers again until enough were fast.
+type turn struct {
+	// Atomic. Even while its holder reads, odd while it serves a request; it
+	// grows with each change, and by another one when the turn is given away.
+	state atomic.Uint64
+	fast  atomic.Int32 // requests in a row that were served fast
+
+	mu       sync.Mutex
+	watching bool // guarded by mu, like what follows
+	stopped  bool
+	watcher  sync.WaitGroup
+
+	takeOver func() // has somebody else read on; set at construction
+}
+
+const (
+	fastEnough = 100 * time.Microsecond // a request that took no longer was fast
+	fastInARow = 16                     // of these, before the reader serves requests itself
+	tick       = 2 * time.Millisecond   // of the watcher
+	idleTicks  = 500                    // without a request, after which it stops
+)
+
+// note takes up how long a request took.
+func (t *turn) note(took time.Duration) {
+	if took > fastEnough {
+		t.fast.Store(0)
+	} else if t.fast.Load() < fastInARow {
+		t.fast.Add(1)
+	}
+}
+
+// mayServe reports whether the reader is to serve the next request itself.
+func (t *turn) mayServe() bool { return t.fast.Load() >= fastInARow }
+
+// serve calls f, which serves one request, and reports whether the caller still
+// has the turn afterwards. If it does not, takeOver was called meanwhile.
+func (t *turn) serve(f func()) bool {
+	t.watch()
+	serving := t.state.Add(1)
+	started := time.Now()
+	f()
+	t.note(time.Since(started))
+	return t.state.CompareAndSwap(serving, serving+1)
+}
+
+// watch starts a watcher unless there is one.
+func (t *turn) watch() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.watching || t.stopped {
+		return
+	}
+	t.watching = true
+	t.watcher.Go(t.keepWatch)
+}
+
+// keepWatch gives the turn away when one request has been served for a whole
+// tick.
+func (t *turn) keepWatch() {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	last, idle := t.state.Load(), 0
+	for range ticker.C {
+		state := t.state.Load()
+		switch {
+		case state != last:
+			last, idle = state, 0
+		case state%2 == 1 && t.state.CompareAndSwap(state, state+1):
+			t.fast.Store(0)
+			t.takeOver()
+		default:
+			idle++
+		}
+		if t.leave(idle) {
+			return
+		}
+	}
+}
+
+// leave reports whether the watcher is to end.
+func (t *turn) leave(idle int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped || idle >= idleTicks && t.state.Load()%2 == 0 {
+		t.watching = false
+		return true
+	}
+	return false
+}
+
+// stop ends the watcher and waits for it. The turn is given away no more.
+func (t *turn) stop() {
+	t.mu.Lock()
+	t.stopped = true
+	t.mu.Unlock()
+	t.watcher.Wait()
+}
