@@ -108,17 +108,23 @@ func (c *Client) InitializeParams() jsonrpc.Value {
 // Initialize makes the handshake: initialize, then notifications/initialized.
 // The client is usable when it returns without an error.
 func (c *Client) Initialize(ctx context.Context) error {
-	call, err := c.calls.StartOwn(&mcp.Request{Method: mcp.MethodInitialize})
-	if err != nil {
-		return err
-	}
-	defer call.End()
-	params := c.InitializeParams()
-	result, err := c.wire.Call(ctx, call, mcp.MethodInitialize, &params, mcp.NoCaller{})
+	result, err := c.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	return c.Initialized(ctx, result)
+}
+
+// Begin sends initialize and returns the server's InitializeResult, which
+// [Client.Initialized] must be given.
+func (c *Client) Begin(ctx context.Context) (mcp.Result, error) {
+	call, err := c.calls.StartOwn(&mcp.Request{Method: mcp.MethodInitialize})
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	defer call.End()
+	params := c.InitializeParams()
+	return c.wire.Call(ctx, call, mcp.MethodInitialize, &params, mcp.NoCaller{})
 }
 
 // Initialized takes up the server's InitializeResult and ends the handshake.

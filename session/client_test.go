@@ -174,9 +174,9 @@ func TestLogMessagesReachTheirReceiver(t *testing.T) {
 				inFlight = append(inFlight, r)
 			}
 			c.Notified(scan(t, log(tt.level)), nil)
+			w.calls.Fail(errors.New("over"), true)
 			for _, r := range inFlight {
-				w.calls.Fail(nil, false)
-				r.stop()
+				<-r.done
 			}
 			var got []int
 			for i, l := range receivers {

@@ -172,7 +172,10 @@ type flusher interface {
 	Flush(ctx context.Context) error
 }
 
-func (l *lineLink) Flush(ctx context.Context) error { return l.gate.flush(ctx) }
+func (l *lineLink) Flush(ctx context.Context) error {
+	l.gate.kick()
+	return l.gate.flush(ctx)
+}
 
 // A holder can hold messages back so that several go out together. Buffered
 // reports whether Read will return without waiting.

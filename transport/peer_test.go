@@ -54,15 +54,10 @@ func newLink(t *testing.T, opts transport.LineOptions) (transport.Link, *peer) {
 // write writes bytes as they are.
 func (p *peer) write(text string) {
 	p.t.Helper()
-	p.deadline()
+	// An error is that of a closed link, which writing meets as well.
+	_ = p.conn.SetWriteDeadline(time.Now().Add(p.patience))
 	if _, err := io.WriteString(p.conn, text); err != nil {
 		p.t.Fatalf("writing %.100q: %v", text, err)
-	}
-}
-
-func (p *peer) deadline() {
-	if err := p.conn.SetDeadline(time.Now().Add(p.patience)); err != nil {
-		p.t.Fatal(err)
 	}
 }
 
@@ -75,7 +70,7 @@ func (p *peer) say(lines ...string) {
 // line returns the next line, "" at the end.
 func (p *peer) line() string {
 	p.t.Helper()
-	p.deadline()
+	_ = p.conn.SetReadDeadline(time.Now().Add(p.patience))
 	line, err := p.lines.ReadLine()
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe):
@@ -84,6 +79,12 @@ func (p *peer) line() string {
 		p.t.Fatalf("reading a line: %v", err)
 	}
 	return string(line)
+}
+
+// drain reads whatever comes until the link ends.
+func (p *peer) drain() {
+	_ = p.conn.SetDeadline(time.Time{})
+	_, _ = io.Copy(io.Discard, p.conn)
 }
 
 // message returns the next message.

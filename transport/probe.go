@@ -110,26 +110,32 @@ func (c *Conn) probe(ctx context.Context) error {
 
 // race sends initialize while server/discover is still unanswered.
 func (c *Conn) race(ctx context.Context, verdicts <-chan verdict) error {
-	legacy := make(chan error, 1)
-	handshake, stop := context.WithCancel(ctx)
+	waiting, stop := context.WithCancel(ctx)
 	defer stop()
 	client := c.newClient()
-	c.start(func() { legacy <- client.Initialize(handshake) })
+	handshake := make(chan error, 1)
+	c.start(func() {
+		result, err := client.Begin(waiting)
+		if err == nil {
+			err = client.Initialized(ctx, result)
+		}
+		handshake <- err
+	})
 	select {
 	case v := <-verdicts:
 		if v.era != mcp.Modern {
 			break
 		}
+		// Unless initialize has been answered as well, before.
 		stop()
-		if err := <-legacy; err == nil {
-			// It has been answered as well, and a session is open.
-			return c.beLegacy(client, nil)
+		if err := <-handshake; err != nil {
+			return c.decide(ctx, v)
 		}
-		return c.decide(ctx, v)
-	case err := <-legacy:
+		return c.beLegacy(client, nil)
+	case err := <-handshake:
 		return c.beLegacy(client, err)
 	}
-	return c.beLegacy(client, <-legacy)
+	return c.beLegacy(client, <-handshake)
 }
 
 // decide readies the connection for the era of an answer.

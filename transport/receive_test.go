@@ -199,7 +199,7 @@ func TestTimeoutNamesTheFraming_B008(t *testing.T) {
 		c := start(t, conn, toolCall(legacyMeta("a")), mcp.NoCaller{})
 		id := p.expect(mcp.MethodCallTool).ID
 		p.patience = time.Hour
-		go p.line() // the cancellation
+		go p.drain() // of the cancellation
 		p.write(fmt.Sprintf("Content-Length: 38\r\n\r\n"+`{"jsonrpc":"2.0","id":%s,"result":{}}`, id))
 		<-c.done
 		if e := c.failure(t); e.Kind != mcp.TimedOut || !strings.Contains(e.Error(), "Content-Length framing") {

@@ -80,7 +80,7 @@ func (s *server) cancelled(m *jsonrpc.Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if r, ok := s.serving[id.Key()]; ok {
+	if r := s.serving[id.Key()]; r != nil {
 		r.cancel(session.ErrCancelled)
 	}
 }
@@ -172,6 +172,14 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 	}
 	reply := NewModernReply(req, id, result, err, s.opts.Era)
 	send(reply.AppendTo)
+	if errors.Is(context.Cause(ctx), errDraining) {
+		// "A server MUST send notifications/cancelled referencing a
+		// subscriptions/listen request ID when it tears down that subscription
+		// stream" (2026-07-28, patterns/cancellation); the response before it
+		// says that it ended well.
+		params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "requestId", Value: id.Raw()})
+		send(func(dst []byte) []byte { return jsonrpc.AppendNotification(dst, mcp.NotificationCancelled, &params) })
+	}
 }
 
 // serve has f serve a request whose message is data: beside the others if it is a
@@ -180,17 +188,18 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 // caller is to read on.
 func (s *server) serve(id jsonrpc.ID, listen bool, data []byte, f func(ctx context.Context, send sender)) bool {
 	ctx, cancel := context.WithCancelCause(s.ctx)
-	key := id.Key()
-	if err := s.begin(key, serving{cancel, listen}); err != nil {
+	r := &serving{s: s, key: id.Key(), cancel: cancel, listen: listen}
+	if err := s.begin(r); err != nil {
 		cancel(nil)
 		s.refuse(id, jsonrpc.ToWire(err))
 		return true
 	}
 	run := func(send sender) {
-		defer s.finish(key, cancel)
+		defer r.finish()
 		// Nobody waits for the answer of one that was cancelled in the queue.
 		if !errors.Is(context.Cause(ctx), session.ErrCancelled) {
-			f(ctx, send)
+			r.send = send
+			f(ctx, r.answer)
 		}
 	}
 	started, readOn := false, true
@@ -198,7 +207,7 @@ func (s *server) serve(id jsonrpc.ID, listen bool, data []byte, f func(ctx conte
 	case listen:
 		started = s.workers.beside(func() { run(s.sending) })
 	case s.mayServeHere(data):
-		readOn = s.turn.serve(func() { started = s.workers.here(run, s.holding) })
+		started, readOn = s.reader.serve(run)
 	default:
 		started = s.workers.run(len(data), s.afterInitialize(func() {
 			began := time.Now()
@@ -207,7 +216,7 @@ func (s *server) serve(id jsonrpc.ID, listen bool, data []byte, f func(ctx conte
 		}))
 	}
 	if !started {
-		s.finish(key, cancel)
+		r.finish()
 		s.refuse(id, s.refusal())
 	}
 	return readOn
@@ -219,19 +228,11 @@ func (s *server) mayServeHere(data []byte) bool {
 	return data != nil && !s.opts.Ordered && s.initializing == nil && s.turn.mayServe()
 }
 
-// takeOver reads on for somebody whose request is slow.
-func (s *server) takeOver() {
-	if s.holder != nil {
-		s.holder.Kick()
-	}
-	s.read()
-}
-
-func (s *server) begin(key string, r serving) error {
+func (s *server) begin(r *serving) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, taken := s.serving[key]; taken {
-		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", key)
+	if s.serving[r.key] != nil {
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", r.key)
 	}
 	if r.listen {
 		if s.listens >= maxListens {
@@ -242,18 +243,29 @@ func (s *server) begin(key string, r serving) error {
 		}
 		s.listens++
 	}
-	s.serving[key] = r
+	s.serving[r.key] = r
 	return nil
 }
 
-func (s *server) finish(key string, cancel context.CancelCauseFunc) {
-	cancel(nil)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.serving[key].listen {
-		s.listens--
+// answer sends a message of the request's answer. The client may use its id again
+// as soon as it has read that.
+func (r *serving) answer(build func(dst []byte) []byte) {
+	r.finish()
+	r.send(build)
+}
+
+// finish frees the id of the request. It may be called more than once.
+func (r *serving) finish() {
+	r.cancel(nil)
+	r.s.mu.Lock()
+	defer r.s.mu.Unlock()
+	if r.s.serving[r.key] != r {
+		return
 	}
-	delete(s.serving, key)
+	delete(r.s.serving, r.key)
+	if r.listen {
+		r.s.listens--
+	}
 }
 
 // refusal is the answer to a request that is not taken.

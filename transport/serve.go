@@ -91,19 +91,23 @@ type server struct {
 	ended    chan error // gets the error that ended the input
 	holder   holder     // the link, if it can hold messages back
 	sending  sender     // send
-	holding  sender     // hold
 
-	initializing chan struct{} // closed when initialize has been answered; owned by read
+	// Owned by whoever has the turn.
+	reader       *reader
+	initializing chan struct{} // closed when initialize has been answered
 
 	mu      sync.Mutex
-	serving map[string]serving // requests by id, guarded by mu
-	listens int                // of them, guarded by mu
+	serving map[string]*serving // requests by id, guarded by mu
+	listens int                 // of them, guarded by mu
 }
 
-// A serving is how to end a request that is being served or waits to be.
+// A serving is a request that is being served or waits to be.
 type serving struct {
+	s      *server
+	key    string // its id
 	cancel context.CancelCauseFunc
 	listen bool
+	send   sender // of whoever serves it
 }
 
 func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
@@ -127,9 +131,9 @@ func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 		id:            "conn:" + rand.Text(),
 		workers:       newWorkers(opts.MaxInFlight, opts.MaxQueued),
 		notifications: newWorkers(1, maxNotifications),
-		serving:       make(map[string]serving),
+		serving:       make(map[string]*serving),
 	}
-	s.sending, s.holding = s.send, s.hold
+	s.sending = s.send
 	s.turn.takeOver = func() { go s.takeOver() }
 	s.handler = Guarded(handler, opts.Logger)
 	s.session = session.NewServer(s.handler, session.ServerOptions{
@@ -242,6 +246,7 @@ func (s *server) endListens() {
 
 // read takes messages until the input ends or it loses the turn.
 func (s *server) read() {
+	s.reader = newReader(s)
 	for {
 		if s.holder != nil && !s.holder.Buffered() {
 			s.holder.Kick()
@@ -252,6 +257,9 @@ func (s *server) read() {
 		case errors.As(err, &tooLong):
 			s.refuse(jsonrpc.ID{}, jsonrpc.Errorf(jsonrpc.CodeParseError, "Parse error: %v", err))
 		case err != nil:
+			if s.holder != nil {
+				s.holder.Kick()
+			}
 			s.session.EndAnswers()
 			s.ended <- err
 			return
@@ -321,24 +329,6 @@ func (s *server) send(build func(dst []byte) []byte) {
 	})
 	if err != nil {
 		s.log.Debug("a message was not sent", "err", err)
-	}
-}
-
-// hold is send for whoever has the turn, and reads on at once: while messages are
-// at hand, their answers wait for each other.
-func (s *server) hold(build func(dst []byte) []byte) {
-	if s.holder == nil || !s.holder.Buffered() {
-		s.send(build)
-		return
-	}
-	held := false
-	// Nothing can fail here.
-	_ = WithFrame(build, func(frame []byte) error {
-		held = s.holder.Hold(frame)
-		return nil
-	})
-	if !held {
-		s.send(build)
 	}
 }
 

@@ -47,16 +47,26 @@ func (t *turn) note(took time.Duration) {
 // mayServe reports whether the reader is to serve the next request itself.
 func (t *turn) mayServe() bool { return t.fast.Load() >= fastInARow }
 
-// serve calls f, which serves one request, and reports whether the caller still
-// has the turn afterwards. If it does not, takeOver was called meanwhile.
-func (t *turn) serve(f func()) bool {
+// begin is called before the reader serves a request itself. It returns the state
+// for pause and end.
+func (t *turn) begin() uint64 {
 	t.watch()
-	serving := t.state.Add(1)
-	started := time.Now()
-	f()
-	t.note(time.Since(started))
+	return t.state.Add(1)
+}
+
+// end reports, after a request was served that took so long, whether the caller
+// still has the turn. If it does not, takeOver was called meanwhile.
+func (t *turn) end(serving uint64, took time.Duration) bool {
+	t.note(took)
 	return t.state.CompareAndSwap(serving, serving+1)
 }
+
+// pause reports whether the caller, who serves a request, still has the turn, and
+// if so keeps it from being given away until resume is called. That must be soon.
+func (t *turn) pause(serving uint64) bool { return t.state.CompareAndSwap(serving, serving+1) }
+
+// resume ends a pause and returns the state for what follows.
+func (t *turn) resume() uint64 { return t.state.Add(1) }
 
 // watch starts a watcher unless there is one.
 func (t *turn) watch() {

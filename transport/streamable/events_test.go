@@ -167,9 +167,7 @@ func TestBroadcastIsBounded(t *testing.T) {
 		t.Errorf("D2.22, T-K1: over the limit: %s", r)
 	}
 	_ = first.Body.Close()
-	for b.Watchers() > 1 { // S2.63
-		runtime.Gosched()
-	}
+	eventually(t, func() bool { return b.Watchers() == 1 }) // S2.63
 	readEvents(server.open(t, "GET", "", nil)).want(t, connected)
 }
 
@@ -189,9 +187,7 @@ func TestWatchersComeAndGo(t *testing.T) {
 		})
 	}
 	coming.Wait()
-	for b.Watchers() > 0 { // S2.63
-		runtime.Gosched()
-	}
+	eventually(t, func() bool { return b.Watchers() == 0 }) // S2.63
 }
 
 // TestSlowWatcherIsBounded sends much to a watcher that does not read for a

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,9 +256,7 @@ func TestClientThatStopsReadingIsClosedAlone(t *testing.T) {
 			t.Errorf("B091: another client: %s", r)
 		}
 	}
-	for h.InFlight() > 0 {
-		runtime.Gosched()
-	}
+	eventually(t, func() bool { return h.InFlight() == 0 })
 	// Both connections have been closed, in the middle of what was written.
 	for i, conn := range conns {
 		n, err := io.Copy(io.Discard, conn)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -14,6 +15,8 @@ import (
 type fixture struct {
 	started   chan string // names of slow tools whose call has begun
 	cancelled chan string // and has been cancelled
+
+	listeners atomic.Int64 // listen calls that have been acknowledged
 
 	mu      sync.Mutex
 	changed chan struct{} // closed and made anew at each change
@@ -145,6 +148,8 @@ func (f *fixture) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	if err := caller.Notify(ctx, filter.Acknowledge()); err != nil {
 		return mcp.Result{}, err
 	}
+	f.listeners.Add(1)
+	defer f.listeners.Add(-1)
 	for {
 		select {
 		case <-changed:

@@ -28,12 +28,9 @@ func (h *Handler) get(out *output) *reject {
 	}
 	defer s.Release()
 	g := &getStream{out: out, stream: openStream(out), gone: make(chan struct{})}
-	// So that the client sees the stream open before anything happens.
-	if g.stream.comment() != nil {
-		return nil
-	}
 	h.addStream(s, g)
 	defer h.dropStream(s, g)
+	g.beat() // the client sees the stream open when it is
 	g.serve(r.Context(), h.ctx, s.Done())
 	return nil
 }

@@ -27,6 +27,7 @@ func TestGetStreamCarriesWhatBelongsToNoRequest(t *testing.T) {
 	stream.want(t, ":")
 	foreign.want(t, ":")
 	b.legacy(t, id, legacyRequest("1", "resources/subscribe", `{"uri":"test://a"}`))
+	eventually(t, func() bool { return f.listeners.Load() == 3 })
 	f.change(&mcp.Notification{Method: mcp.NotificationResourceUpdated, Params: jsonrpc.Trusted([]byte(`{"uri":"test://a"}`))})
 	// B067, D2.19: with a name, and only to the session that it belongs to.
 	stream.want(t, `event: message|data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://a"}}`)

@@ -97,12 +97,16 @@ func (p *peer) order() []string {
 // await waits until there have been n requests of a kind.
 func (p *peer) await(t *testing.T, kind string, n int) []seen {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; {
-		if found := p.seen(kind); len(found) >= n {
-			return found
-		}
+	eventually(t, func() bool { return len(p.seen(kind)) >= n })
+	return p.seen(kind)
+}
+
+// eventually waits until something is so that nobody tells of.
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !so(); {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d requests of kind %s, want %d", len(p.seen(kind)), kind, n)
+			t.Fatal("it never came about")
 		}
 		<-time.After(time.Millisecond)
 	}
@@ -122,15 +126,20 @@ func writeError(w http.ResponseWriter, status int, m *jsonrpc.Message, code int,
 	writeJSON(w, status, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`, m.ID, code, message))
 }
 
-// writeStream begins an event stream, of which each text is flushed.
+// writeStream begins an event stream.
 func writeStream(w http.ResponseWriter, texts ...string) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(200)
+	_ = http.NewResponseController(w).Flush()
+	writeMore(w, texts...)
+}
+
+// writeMore goes on with an event stream. Each text is flushed.
+func writeMore(w http.ResponseWriter, texts ...string) {
 	for _, text := range texts {
 		_, _ = io.WriteString(w, text)
 		_ = http.NewResponseController(w).Flush()
 	}
-	_ = http.NewResponseController(w).Flush()
 }
 
 func event(body string) string { return "data: " + body + "\n\n" }
@@ -306,12 +315,4 @@ func onWire(conn io.Writer, head string, pieces ...string) bool {
 // wholeOnWire writes a JSON reply by hand.
 func wholeOnWire(conn io.Writer, status, headers, body string) bool {
 	return onWire(conn, fmt.Sprintf("HTTP/1.1 %s\nContent-Type: application/json\nContent-Length: %d\n%s", status, len(body), headers), body)
-}
-
-// discoverOnWire answers server/discover by hand and reports whether m was it.
-func discoverOnWire(conn io.Writer, m *jsonrpc.Message) bool {
-	if string(m.Method) != "server/discover" {
-		return false
-	}
-	return wholeOnWire(conn, "200 OK", "", `{"jsonrpc":"2.0","id":`+m.ID.String()+`,"result":{"supportedVersions":["2026-07-28"],"capabilities":{}}}`)
 }

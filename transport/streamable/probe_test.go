@@ -183,8 +183,8 @@ func TestHandshakeOfALegacyServer(t *testing.T) {
 		t.Error("B040: a call overtook notifications/initialized")
 	default:
 	}
-	closeSoon(t, c)
 	p.await(t, "GET", 1)
+	closeSoon(t, c)
 	for _, s := range p.seen("") {
 		id, version := s.header.Get("Mcp-Session-Id"), s.header.Get("Mcp-Protocol-Version")
 		switch s.method {

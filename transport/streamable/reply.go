@@ -253,9 +253,20 @@ func (t *trip) follow(ctx context.Context, body io.ReadCloser) (io.ReadCloser, e
 		}
 		var err error
 		if body, err = t.resume(ctx, &at); err != nil && !isLost(err) {
-			return http.NoBody, fmt.Errorf("%w; resuming the stream: %w", broken, err)
+			return http.NoBody, notResumed(broken, err)
 		}
 	}
+}
+
+// notResumed adds to the error of a broken stream why it was not opened again.
+func notResumed(broken, err error) error {
+	e, ok := errors.AsType[*mcp.CallError](broken)
+	if !ok {
+		return broken
+	}
+	both := *e
+	both.Err = fmt.Errorf("%w; resuming the stream: %w", e.Err, err)
+	return &both
 }
 
 // isLost reports whether an error is the loss of a network connection, after
