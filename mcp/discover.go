@@ -40,6 +40,9 @@ func DiscoverFromInitialize(init *jsonrpc.Value) Result {
 		edits = append(edits, jsonrpc.Edit{Name: "instructions", Value: raw})
 	}
 	meta := init.Get(metaName)
+	if !meta.IsObject() {
+		meta = jsonrpc.Value{}
+	}
 	if info, ok := objectIn(init, "serverInfo"); ok {
 		meta = jsonrpc.Edited(&meta, jsonrpc.Edit{Name: MetaServerInfo, Value: info})
 	}
@@ -120,14 +123,26 @@ type listCapability struct {
 }
 
 // ReadServerCapabilities returns the capabilities in an InitializeResult or
-// DiscoverResult. What is malformed counts as not declared.
+// DiscoverResult. What is malformed counts as not declared, and does not touch
+// the rest.
 func ReadServerCapabilities(result *jsonrpc.Value) ServerCapabilities {
 	var c ServerCapabilities
-	raw, _ := result.Lookup("capabilities")
-	if err := json.Unmarshal(raw, &c); err != nil {
-		return ServerCapabilities{}
+	declared := result.Get("capabilities")
+	if _, ok := objectIn(&declared, "logging"); ok {
+		c.Logging = &struct{}{}
 	}
+	c.Tools.ListChanged = declares(&declared, "tools", "listChanged")
+	c.Prompts.ListChanged = declares(&declared, "prompts", "listChanged")
+	c.Resources.ListChanged = declares(&declared, "resources", "listChanged")
+	c.Resources.Subscribe = declares(&declared, "resources", "subscribe")
 	return c
+}
+
+// declares reports whether a member of a capability is true.
+func declares(capabilities *jsonrpc.Value, capability, member string) bool {
+	v := capabilities.Get(capability)
+	raw, _ := v.Lookup(member)
+	return string(raw) == "true"
 }
 
 // ListFilter returns the filter of what a server with these capabilities

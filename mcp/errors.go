@@ -119,7 +119,7 @@ func UnsupportedRevision(requested Revision, supported []Revision) *jsonrpc.Erro
 	data, err := json.Marshal(struct {
 		Supported []Revision `json:"supported"`
 		Requested Revision   `json:"requested"`
-	}{supported, requested})
+	}{supported, Revision(strings.ToValidUTF8(string(requested), "\uFFFD"))}) // a header may hold any byte
 	if err != nil {
 		data = nil
 	}

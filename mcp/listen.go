@@ -29,7 +29,7 @@ type Filter struct {
 func ReadFilter(params *jsonrpc.Value) (Filter, error) {
 	var f Filter
 	raw, ok := params.Lookup("notifications")
-	if !ok {
+	if !ok || string(raw) == "null" {
 		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: notifications is missing")
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"strconv"
+
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 
 	json "github.com/go-json-experiment/json"
@@ -43,7 +45,8 @@ func (m *Metadata) ClientKey() string {
 	if m.Session != "" {
 		return m.Session
 	}
-	return m.Principal.Issuer + "\x00" + m.Principal.Subject + "\x00" + string(m.Client)
+	// Quoted, so that no name can reach into the next one.
+	return strconv.Quote(m.Principal.Issuer) + strconv.Quote(m.Principal.Subject) + string(m.Client)
 }
 
 // A Principal is a verified identity. The zero Principal is the anonymous one.

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
@@ -106,8 +107,11 @@ func ForLegacy(req *Request, token jsonrpc.ID) jsonrpc.Value {
 	if !meta.IsObject() && token.IsZero() {
 		return req.Params
 	}
-	if req.Meta.Revision.Era() == Legacy && token.Key() == req.Meta.ProgressToken.Key() {
-		return req.Params
+	if req.Meta.Revision.Era() == Legacy { // only the token differs
+		if token.Key() == req.Meta.ProgressToken.Key() {
+			return req.Params
+		}
+		return editMeta(&req.Params, jsonrpc.Edit{Name: MetaProgressToken, Value: token.Raw()})
 	}
 	return editMeta(&req.Params,
 		jsonrpc.Edit{Name: MetaProtocolVersion},
@@ -122,7 +126,7 @@ func ForLegacy(req *Request, token jsonrpc.ID) jsonrpc.Value {
 // leaves nothing of it.
 func editMeta(params *jsonrpc.Value, edits ...jsonrpc.Edit) jsonrpc.Value {
 	meta := params.Get(metaName)
-	wasEmpty := string(meta.Raw()) == "{}"
+	wasEmpty := meta.IsObject() && meta.Len() == 0
 	raw := jsonrpc.AppendEdited(make([]byte, 0, len(meta.Raw())+256), &meta, edits...)
 	if string(raw) == "{}" && !wasEmpty {
 		if meta.IsZero() {
@@ -173,7 +177,7 @@ func ForModernClient(method string, r Result) (Result, []jsonrpc.Edit) {
 		if typed {
 			return r, nil
 		}
-		return r, modernEdits[:1]
+		return r, slices.Clip(modernEdits[:1])
 	}
 	_, ttl := r.Lookup("ttlMs")
 	_, scope := r.Lookup("cacheScope")

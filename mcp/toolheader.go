@@ -23,7 +23,7 @@ const headerAnnotation = "x-mcp-header"
 const HeaderPrefix = "Mcp-Param-"
 
 // MaxAnnotatedTools is how many tools with header annotations a [ToolHeaders]
-// remembers; further ones are not.
+// remembers, and how many without; further ones are not.
 const MaxAnnotatedTools = 10_000
 
 // A ParamHeader says which parameter of a tool goes into which header.
@@ -77,6 +77,7 @@ func (t *ToolHeaders) Learn(list Result) (Result, map[string]error) {
 					bad = make(map[string]error)
 				}
 				bad[name] = err
+				t.forget(name)
 				continue
 			}
 		}
@@ -99,12 +100,18 @@ func (t *ToolHeaders) set(name string, headers []ParamHeader) {
 	delete(t.tools, name)
 	delete(t.known, name)
 	switch {
-	case len(t.tools)+len(t.known) >= MaxAnnotatedTools:
-	case len(headers) > 0:
+	case len(headers) > 0 && len(t.tools) < MaxAnnotatedTools:
 		t.tools[name] = headers
-	default:
+	case len(headers) == 0 && len(t.known) < MaxAnnotatedTools:
 		t.known[name] = struct{}{}
 	}
+}
+
+func (t *ToolHeaders) forget(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.tools, name)
+	delete(t.known, name)
 }
 
 // readAnnotations returns the annotated parameters of an input schema, or why
@@ -151,6 +158,13 @@ func walkSchema(schema jsonrpc.Value, path []string, reachable bool, headers *[]
 				}
 			}
 		case slices.Contains(literalKeywords, key):
+		case slices.Contains(namedSchemas, key):
+			named := jsonrpc.Trusted(value)
+			for _, schema := range named.Members() {
+				if err := walkSchema(jsonrpc.Trusted(schema), path, false, headers); err != nil {
+					return err
+				}
+			}
 		default:
 			if err := walkSchema(jsonrpc.Trusted(value), path, false, headers); err != nil {
 				return err
@@ -160,8 +174,12 @@ func walkSchema(schema jsonrpc.Value, path []string, reachable bool, headers *[]
 	return nil
 }
 
-// literalKeywords hold values, not schemas.
-var literalKeywords = []string{"const", "enum", "default", "examples"}
+var (
+	// literalKeywords hold values or names, not schemas.
+	literalKeywords = []string{"const", "enum", "default", "examples", "dependentRequired"}
+	// namedSchemas hold schemas under names that are no keywords.
+	namedSchemas = []string{"$defs", "definitions", "patternProperties", "dependentSchemas", "dependencies"}
+)
 
 func newParamHeader(schema *jsonrpc.Value, value []byte, path []string, reachable bool) (ParamHeader, error) {
 	name, ok := jsonrpc.Unquote(value)
@@ -243,8 +261,12 @@ func (h *ParamHeader) Matches(header, body string) bool {
 	if h.Type != "integer" {
 		return false
 	}
-	f, err := strconv.ParseFloat(header, 64)
-	return err == nil && strconv.FormatFloat(f, 'f', -1, 64) == body
+	v, err := jsonrpc.ParseValue([]byte(header)) // so that it is a number as JSON writes them
+	if err != nil {
+		return false
+	}
+	text, err := headerText(v.Raw(), h.Type)
+	return err == nil && text == body
 }
 
 const (

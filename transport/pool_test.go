@@ -276,7 +276,7 @@ func TestPoolLimit(t *testing.T) {
 			t.Error("the wrong connections were closed")
 		}
 		second := start(t, p, toolCall(legacyMeta("busy")), mcp.NoCaller{}) // joins the first
-		p2 := newPool(t, f, transport.PoolOptions{Isolation: transport.PerClient, Max: 1})
+		p2 := newPool(t, &farm{era: mcp.Legacy, dialed: f.dialed}, transport.PoolOptions{Isolation: transport.PerClient, Max: 1})
 		third := start(t, p2, toolCall(legacyMeta("busy")), mcp.NoCaller{})
 		synctest.Wait()
 		e := start(t, p2, toolCall(legacyMeta("d")), mcp.NoCaller{}).failure(t)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -16,15 +15,17 @@ type fixture struct {
 	started   chan string // names of slow tools whose call has begun
 	cancelled chan string // and has been cancelled
 
-	listeners atomic.Int64 // listen calls that have been acknowledged
-
 	mu      sync.Mutex
+	filters map[*mcp.Filter]bool // of acknowledged listen calls
 	changed chan struct{} // closed and made anew at each change
 	update  *mcp.Notification
 }
 
 func newFixture() *fixture {
-	return &fixture{started: make(chan string, 10), cancelled: make(chan string, 10), changed: make(chan struct{})}
+	return &fixture{
+		started: make(chan string, 10), cancelled: make(chan string, 10),
+		changed: make(chan struct{}), filters: make(map[*mcp.Filter]bool),
+	}
 }
 
 func raw(text string) (mcp.Result, error) { return mcp.RawResult([]byte(text)), nil }
@@ -137,6 +138,30 @@ func (f *fixture) change(n *mcp.Notification) {
 	f.changed = make(chan struct{})
 }
 
+// enter counts a listen call until leave is called.
+func (f *fixture) enter(filter *mcp.Filter) (leave func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.filters[filter] = true
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.filters, filter)
+	}
+}
+
+// listeners returns how many listen calls would hear of a change.
+func (f *fixture) listeners(n *mcp.Notification) (count int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for filter := range f.filters {
+		if filter.Wants(n) {
+			count++
+		}
+	}
+	return count
+}
+
 func (f *fixture) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	filter, err := mcp.ReadFilter(&req.Params)
 	if err != nil {
@@ -148,8 +173,7 @@ func (f *fixture) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	if err := caller.Notify(ctx, filter.Acknowledge()); err != nil {
 		return mcp.Result{}, err
 	}
-	f.listeners.Add(1)
-	defer f.listeners.Add(-1)
+	defer f.enter(&filter)()
 	for {
 		select {
 		case <-changed:

@@ -27,11 +27,12 @@ func TestGetStreamCarriesWhatBelongsToNoRequest(t *testing.T) {
 	stream.want(t, ":")
 	foreign.want(t, ":")
 	b.legacy(t, id, legacyRequest("1", "resources/subscribe", `{"uri":"test://a"}`))
-	eventually(t, func() bool { return f.listeners.Load() == 3 })
+	list := &mcp.Notification{Method: mcp.NotificationToolsListChanged}
+	eventually(t, func() bool { return f.listeners(list) == 2 })
 	f.change(&mcp.Notification{Method: mcp.NotificationResourceUpdated, Params: jsonrpc.Trusted([]byte(`{"uri":"test://a"}`))})
 	// B067, D2.19: with a name, and only to the session that it belongs to.
 	stream.want(t, `event: message|data: {"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test://a"}}`)
-	f.change(&mcp.Notification{Method: mcp.NotificationToolsListChanged})
+	f.change(list)
 	stream.await(t, "notifications/tools/list_changed")
 	foreign.want(t, `event: message|data: {"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
 	// B109: an unknown Last-Event-ID brings a fresh stream, never somebody's.
