@@ -167,7 +167,20 @@ func (o *serveOptions) handler(trace *trace) (handler mcp.Handler, closeHandler 
 	}
 	d := &dialer{app: o.app, target: o.target, logger: o.logger, tap: trace.tap("dial")}
 	pool := d.pool(o.isolation)
-	return pool, pool.Close
+	return logFailures(pool, o.logger), pool.Close
+}
+
+// logFailures returns next with a line in the log for each call that the server
+// did not answer: what the client is told of it leaves out whatever may be
+// nobody else's business.
+func logFailures(next mcp.Handler, logger *slog.Logger) mcp.Handler {
+	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		result, err := next.Handle(ctx, req, caller)
+		if e, ok := errors.AsType[*mcp.CallError](err); ok && e.Kind != mcp.Cancelled {
+			logger.Warn("a call failed", "method", req.Method, "err", err)
+		}
+		return result, err
+	})
 }
 
 // listenAll opens all listeners, or none.

@@ -17,7 +17,7 @@ type fixture struct {
 
 	mu      sync.Mutex
 	filters map[*mcp.Filter]bool // of acknowledged listen calls
-	changed chan struct{} // closed and made anew at each change
+	changed chan struct{}        // closed and made anew at each change
 	update  *mcp.Notification
 }
 

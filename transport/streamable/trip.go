@@ -84,10 +84,6 @@ func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc)
 		named.Method = t.method()
 		return &named
 	}
-	e := &mcp.CallError{Method: t.method(), Kind: mcp.Cancelled, Outcome: mcp.MaybeExecuted, Err: err}
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		e.Kind = mcp.TimedOut
-	}
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
 	if t.method() == mcp.MethodInitialize {
