@@ -83,25 +83,32 @@ func (c *Conn) failed(ctx context.Context, call *inflight.Call, method string, e
 	abandoned := !ok || e.Kind == mcp.LimitExceeded
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
-	if abandoned && method != mcp.MethodInitialize {
-		c.start(func() { c.sendCancelled(call.ID, string(e.Kind)) })
+	if abandoned && method != mcp.MethodInitialize && !c.sendCancelled(call.ID, string(e.Kind), cancelNow) {
+		c.start(func() { c.sendCancelled(call.ID, string(e.Kind), cancelWait) })
 	}
 	return e
 }
 
-// cancelWait bounds how long telling a server of a cancellation may wait for
-// room in the queue.
-const cancelWait = 5 * time.Second
+// Bounds of how long telling a server of a cancellation may wait for room in the
+// queue: with the caller waiting, and without.
+const (
+	cancelNow  = time.Millisecond
+	cancelWait = 5 * time.Second
+)
 
-func (c *Conn) sendCancelled(id int64, reason string) {
-	ctx, cancel := context.WithTimeout(context.Background(), cancelWait)
+// sendCancelled reports whether the server has been told, as far as that is
+// possible.
+func (c *Conn) sendCancelled(id int64, reason string, wait time.Duration) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), wait)
 	defer cancel()
 	params := jsonrpc.Edited(&jsonrpc.Value{},
 		jsonrpc.Edit{Name: "requestId", Value: jsonrpc.IntID(id).Raw()},
 		jsonrpc.Edit{Name: "reason", Value: jsonrpc.AppendString(nil, reason)})
-	if err := c.Notify(ctx, mcp.NotificationCancelled, &params); err != nil {
+	err := c.Notify(ctx, mcp.NotificationCancelled, &params)
+	if err != nil {
 		c.log.Debug("a cancellation was not sent", "err", err)
 	}
+	return err == nil || ctx.Err() == nil
 }
 
 // Notify sends a notification.

@@ -158,11 +158,13 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// Close implements [Edge].
+// Close implements [Edge]. Calls in flight fail at once, whatever the server still
+// says.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
+	c.calls.Fail(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed}, true)
 	err := c.link.Close()
 	<-c.done
 	c.running.Wait()

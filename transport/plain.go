@@ -77,10 +77,11 @@ func joinAnswers(answers [][]byte) []byte {
 func answerPlainItem(ctx context.Context, handler mcp.Handler, item []byte, caller mcp.Caller) []byte {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(item, &m); err != nil {
-		if m.ID.IsZero() {
+		id := readableID(&m)
+		if id.IsZero() {
 			return jsonrpc.AppendNullError(nil, jsonrpc.ToWire(err))
 		}
-		return jsonrpc.AppendError(nil, m.ID, jsonrpc.ToWire(err))
+		return jsonrpc.AppendError(nil, id, jsonrpc.ToWire(err))
 	}
 	return AnswerPlain(ctx, handler, &m, caller, nil)
 }

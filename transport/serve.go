@@ -309,7 +309,13 @@ func (s *server) unreadable(m *jsonrpc.Message, err error) {
 		m.Kind == jsonrpc.Notification && wire.Code == jsonrpc.CodeInvalidRequest && !s.opts.Plain {
 		return
 	}
-	s.refuse(m.ID, wire)
+	s.refuse(readableID(m), wire)
+}
+
+// readableID returns the id of what is no message, absent if it is not even UTF-8.
+func readableID(m *jsonrpc.Message) jsonrpc.ID {
+	id, _ := jsonrpc.RawID(m.ID.Raw())
+	return id
 }
 
 func (s *server) refuse(id jsonrpc.ID, err *jsonrpc.Error) {

@@ -21,7 +21,9 @@ import (
 func serve(t *testing.T, handler mcp.Handler, opts transport.ServeOptions) (*peer, *served) {
 	t.Helper()
 	link, p := newLink(t, transport.LineOptions{MaxLine: 1 << 20})
-	return p, serveLink(t, link, handler, opts)
+	s := serveLink(t, link, handler, opts)
+	t.Cleanup(func() { _ = p.conn.Close() })
+	return p, s
 }
 
 // A served is a running Serve.
@@ -36,7 +38,7 @@ func serveLink(t *testing.T, link transport.Link, handler mcp.Handler, opts tran
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &served{done: make(chan struct{}), cancel: cancel}
 	if opts.Drain == 0 {
-		opts.Drain = time.Second
+		opts.Drain = 200 * time.Millisecond
 	}
 	go func() {
 		defer close(s.done)
@@ -134,6 +136,7 @@ func TestLegacyLines(t *testing.T) {
 		{"S2.17 S2.32 no JSON", "{oops", []string{`{"jsonrpc":"2.0",` + parseError}},
 		{"B013 invalid UTF-8", "\xff\xfe", []string{`{"jsonrpc":"2.0",` + parseError}},
 		{"B013 invalid UTF-8 in a request", `{"jsonrpc":"2.0","id":1,"method":"` + "\xff" + `"}`, []string{`{"jsonrpc":"2.0","id":1,` + parseError}},
+		{"B013 B014 invalid UTF-8 in an id", `{"jsonrpc":"2.0","id":"` + "\xe9" + `","method":"tools/list"}`, []string{`{"jsonrpc":"2.0",` + parseError}},
 		{"D2.5 a number", "42", []string{`{"jsonrpc":"2.0",` + invalid}},
 		{"B005 null", "null", []string{`{"jsonrpc":"2.0",` + invalid}},
 		{"B005 a log line", `{"level":"info"}`, []string{`{"jsonrpc":"2.0",` + invalid}},
@@ -450,7 +453,7 @@ func TestPipelinedHandshake_S228_D26(t *testing.T) {
 
 func TestContextDrains_D210_S242(t *testing.T) {
 	s := newServer()
-	p, running := serve(t, s, transport.ServeOptions{})
+	p, running := serve(t, s, transport.ServeOptions{Drain: patience})
 	p.handshakeWith(mcp.Revision20250618)
 	call := `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s"}}`
 	p.say(fmt.Sprintf(call, 1, "slow"), fmt.Sprintf(call, 2, "ask"))

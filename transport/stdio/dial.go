@@ -158,10 +158,11 @@ func (c *Conn) explain(err error) error {
 	case <-c.child.Done():
 	case <-time.After(lastWords):
 	}
+	exit := c.child.Err() // before it exits because of us
 	c.running.Go(func() {
 		_ = c.end() // Close returns the error
 	})
-	if exit := c.child.Err(); exit != nil && !errors.Is(err, os.ErrClosed) {
+	if exit != nil && !errors.Is(err, os.ErrClosed) {
 		return fmt.Errorf("the server exited: %w", exit)
 	}
 	return err

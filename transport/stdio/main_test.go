@@ -61,6 +61,7 @@ func (m mode) command(args ...string) stdio.Command {
 type child struct {
 	args  []string
 	lines *jsonrpc.LineReader
+	kept  []*jsonrpc.Message // came before an answer that was waited for
 }
 
 func newChild() *child {
@@ -69,6 +70,15 @@ func newChild() *child {
 
 // next returns the next message, nil at the end of the input.
 func (c *child) next() *jsonrpc.Message {
+	if len(c.kept) > 0 {
+		m := c.kept[0]
+		c.kept = c.kept[1:]
+		return m
+	}
+	return c.read()
+}
+
+func (c *child) read() *jsonrpc.Message {
 	line, err := c.lines.ReadLine()
 	if err != nil {
 		return nil
@@ -84,7 +94,7 @@ func (c *child) next() *jsonrpc.Message {
 func (c *child) expect(method string) *jsonrpc.Message {
 	m := c.next()
 	if m == nil || string(m.Method) != method {
-		c.fail("%v came instead of %s", m, method)
+		c.fail("no %s", method)
 	}
 	return m
 }
@@ -195,13 +205,6 @@ func nothingLeft(t *testing.T) {
 		eventually(t, "the end of all child processes", childless)
 		eventually(t, fmt.Sprintf("at most %d descriptors", before), func() bool { return descriptors(t) <= before })
 	})
-}
-
-// childless reports whether this process has no child, zombies included.
-func childless() bool {
-	var status unix.WaitStatus
-	pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
-	return errors.Is(err, unix.ECHILD) || pid > 0
 }
 
 func descriptors(t *testing.T) int {

@@ -52,7 +52,7 @@ func TestWhatAServerWrites(t *testing.T) {
 		{name: "B005 JSON that is not JSON-RPC", noise: 8, text: strings.Join([]string{
 			`{"level":"info","msg":"up"}`, `42`, `null`, `"hi"`, `[]`,
 			`{"jsonrpc":"1.0","id":4,"method":"ping"}`, `{"id":5,"method":"ping"}`, `{"jsonrpc":"2.0"}`, good, ""}, "\n")},
-		{name: "B014 bytes that are no text", noise: 1, text: "\xff\xfe\x00\n" + good + "\n"},
+		{name: "B014 bytes that are no text", noise: 1, text: "\xff\xfe\x80\n" + good + "\n"},
 		{name: "a byte order mark", text: "\ufeff" + good + "\n"},
 		{name: "S2.30 CRLF", text: "\r\n" + good + "\r\n"},
 		{name: "S2.37 several messages in one write",

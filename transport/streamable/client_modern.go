@@ -105,7 +105,12 @@ func (e *modernEra) request(ctx context.Context, req *mcp.Request, caller mcp.Ca
 // trip returns the POST of a call.
 func (e *modernEra) trip(call *inflight.Call) (*trip, error) {
 	req := call.Request
-	params := mcp.ForModern(req, e.revision, req.Meta.ProgressToken)
+	// Clients that share the connection may have chosen the same token.
+	var token jsonrpc.ID
+	if !req.Meta.ProgressToken.IsZero() {
+		token = jsonrpc.IntID(call.ID)
+	}
+	params := mcp.ForModern(req, e.revision, token)
 	if req.Method == mcp.MethodListen {
 		params = mcp.WithoutSession(&params)
 	}
@@ -149,6 +154,17 @@ func (e *modernEra) prepare(header http.Header) {
 	header[versionHeader] = e.version
 }
 
+// notified gives a notification to the call on whose stream it came, and
+// progress to the call whose id is its token.
+func (e *modernEra) notified(m *jsonrpc.Message, call *inflight.Call) {
+	n := &mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body}
+	if n.Method == mcp.NotificationProgress {
+		e.conn.calls.Progress(n)
+		return
+	}
+	call.Notify(n)
+}
+
 // asked refuses: a modern server must not ask.
 func (e *modernEra) asked(m *jsonrpc.Message, _ *inflight.Call) {
 	e.conn.skip("a modern server sent a request", errors.New(mcp.MethodName(m.Method)))
@@ -158,19 +174,6 @@ func (e *modernEra) asked(m *jsonrpc.Message, _ *inflight.Call) {
 type stateless struct{}
 
 func (stateless) accepted(*inflight.Call, *http.Response) error { return nil }
-
-// notified gives a notification to the call on whose stream it came, except
-// progress that it did not ask for.
-func (stateless) notified(m *jsonrpc.Message, call *inflight.Call) {
-	n := &mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body}
-	if n.Method == mcp.NotificationProgress {
-		token := mcp.ProgressToken(&n.Params)
-		if token.IsZero() || token.Key() != call.Request.Meta.ProgressToken.Key() {
-			return
-		}
-	}
-	call.Notify(n)
-}
 
 // cancel does nothing: the stream has been closed.
 func (stateless) cancel(_ context.Context, _ *inflight.Call, hangup context.CancelFunc) { hangup() }

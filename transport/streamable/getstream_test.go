@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -95,6 +96,12 @@ func TestHalfDeadGetStreamDoesNotHoldUpTheNext(t *testing.T) {
 	f := newFixture()
 	opts := strictServer(t)
 	opts.WriteTimeout = patience // far longer than a new stream may take
+	var sent atomic.Int64
+	opts.Tap = func(outgoing bool, _ []byte) {
+		if outgoing {
+			sent.Add(1)
+		}
+	}
 	b := serving(t, f, opts)
 	id := b.initialize(t, "2025-11-25")
 	dead := dialRaw(t, b.url)
@@ -118,6 +125,11 @@ func TestHalfDeadGetStreamDoesNotHoldUpTheNext(t *testing.T) {
 			case <-time.After(time.Millisecond):
 			}
 		}
+	})
+	eventually(t, func() bool { // until nothing moves
+		before := sent.Load()
+		<-time.After(50 * time.Millisecond)
+		return before > 1 && before == sent.Load()
 	})
 	began := time.Now()
 	var last *http.Response

@@ -163,9 +163,12 @@ func TestQuestions(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			onGet, answered := make(chan string), make(chan string, 1)
+			var open atomic.Bool
 			p := newPeer(t, legacyPeer("2025-11-25", "s", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 				switch {
 				case r.Method == "GET":
+					<-time.After(20 * time.Millisecond)
+					open.Store(true)
 					writeStream(w, ":\n\n")
 					select {
 					case text := <-onGet:
@@ -184,11 +187,10 @@ func TestQuestions(t *testing.T) {
 				case string(m.Method) != "tools/call":
 					justAnswer(w, r, m)
 				case tt.onGet:
-					select {
-					case onGet <- ask:
-					case <-time.After(patience):
-						t.Error("S1.96: there is no GET stream")
+					if !open.Load() {
+						t.Error("S1.96: the call came before there was a GET stream")
 					}
+					onGet <- ask
 					writeStream(w, resultEvent(m, `{"answer":`+await(t, answered)+`}`))
 				default:
 					writeStream(w, event(ask), event(`{"jsonrpc":"2.0","id":"p","method":"ping"}`))
@@ -199,8 +201,8 @@ func TestQuestions(t *testing.T) {
 			opts := knownEra(mcp.Legacy)
 			opts.Capabilities = []byte(tt.capabilities)
 			c := dial(t, p.url, opts)
-			if tt.onGet && tt.capabilities == "{}" {
-				p.await(t, "GET", 1)
+			if tt.onGet && tt.capabilities == "{}" { // for which nobody waits
+				eventually(t, open.Load)
 			}
 			var caller mcp.Caller = newRecorder()
 			if tt.capabilities == "{}" {
@@ -255,7 +257,7 @@ func TestServerSpeaksDuringInitialize(t *testing.T) {
 }
 
 func TestAnswerOnTheGetStream(t *testing.T) {
-	calls := make(chan string, 1)
+	calls, hungUp := make(chan string, 1), make(chan bool, 1)
 	p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 		writeStream(w, ":\n\n")
 		select {
@@ -268,6 +270,7 @@ func TestAnswerOnTheGetStream(t *testing.T) {
 		if string(m.Method) == "tools/call" {
 			calls <- m.ID.String()
 			<-r.Context().Done()
+			hungUp <- true
 			return
 		}
 		justAnswer(w, r, m)
@@ -276,6 +279,7 @@ func TestAnswerOnTheGetStream(t *testing.T) {
 	if got, err := call(t, c, mcp.NoCaller{}); err != nil || got != `{"by":"GET"}` {
 		t.Errorf("%s, %v", got, err)
 	}
+	await(t, hungUp) // nobody waits for the reply to the POST any more
 }
 
 func TestCloseIsBounded(t *testing.T) {

@@ -32,10 +32,6 @@ func (p *post) modern() *reject {
 	}
 	x := newExchange(p.out, p.accept, nil)
 	result, err := p.handleModern(req, x)
-	if p.out.r.Context().Err() != nil {
-		x.finish(http.StatusOK, nil) // the client has gone; nothing more is sent
-		return nil
-	}
 	if err == nil && req.Method == mcp.MethodListTools {
 		result = p.h.learn(result)
 	}

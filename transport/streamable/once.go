@@ -58,6 +58,10 @@ func (e *bareEra) Handle(ctx context.Context, req *mcp.Request, caller mcp.Calle
 
 func (e *bareEra) prepare(http.Header) {}
 
+func (e *bareEra) notified(m *jsonrpc.Message, call *inflight.Call) {
+	call.Notify(&mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body})
+}
+
 func (e *bareEra) asked(m *jsonrpc.Message, _ *inflight.Call) {
 	e.conn.skip("the server asked something outside a session", errors.New(mcp.MethodName(m.Method)))
 }

@@ -130,9 +130,8 @@ func (c *Conn) probe(ctx context.Context, revision mcp.Revision) verdict {
 // judge sets the era. It is [transport.Judge], where the HTTP status is part of
 // the answer (2026-07-28, streamable-http, Backward Compatibility).
 func (v *verdict) judge(status int) {
-	if status == http.StatusUnauthorized || status == http.StatusRequestTimeout || status == http.StatusTooManyRequests ||
-		status >= http.StatusInternalServerError {
-		return // whatever is in front of the server, it is not the server
+	if status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError {
+		return // whoever says that does not speak of this request
 	}
 	if e, ok := errors.AsType[*jsonrpc.Error](v.err); ok && jsonrpc.FromPeer(v.err) &&
 		mcp.IsModernError(e) && e.Code != jsonrpc.CodeUnsupportedVersion {

@@ -174,8 +174,14 @@ func (t *trip) message(data []byte) (responded bool, err error) {
 	if !answers(&m, t.call) && !(m.ID.IsZero() && m.Failed) {
 		return false, fmt.Errorf("a response to id %.80s, not %d", m.ID, t.call.ID)
 	}
-	t.call.Reply(&m)
+	t.reply(&m)
 	return true, nil
+}
+
+// reply gives the call its response.
+func (t *trip) reply(m *jsonrpc.Message) {
+	t.answered.Store(true)
+	t.call.Reply(m)
 }
 
 // answers reports whether a response is for a call.
@@ -351,7 +357,7 @@ func (t *trip) streamEnded(events *sse.Reader, err error) (responded bool, _ err
 		var m jsonrpc.Message
 		if jsonrpc.Scan(data, &m) == nil && m.Kind == jsonrpc.Response && answers(&m, t.call) {
 			t.conn.skip("the response was the last event of a stream and not terminated", nil)
-			t.call.Reply(&m)
+			t.reply(&m)
 			return true, nil
 		}
 	}

@@ -130,9 +130,9 @@ func checkFailure(t *testing.T, what string, err error, kind mcp.FailureKind, co
 }
 
 // TestStreams answers a call with event streams, byte by byte. In the pieces a $
-// stands for the result's event, as it is without its end.
+// stands for the result, and a @ for the call's id, which is its progress token.
 func TestStreams(t *testing.T) {
-	const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}`
+	const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":@,"progress":1}}`
 	for _, tt := range []struct {
 		name     string
 		pieces   []string
@@ -178,7 +178,8 @@ func TestStreams(t *testing.T) {
 						return handshakeOnWire(conn, m)
 					}
 					result := `{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":{"text":"é😀"}}`
-					pieces := strings.Split(strings.ReplaceAll(strings.Join(tt.pieces, "\x00"), "$", result), "\x00")
+					text := strings.NewReplacer("$", result, "@", m.ID.String()).Replace(strings.Join(tt.pieces, "\x00"))
+					pieces := strings.Split(text, "\x00")
 					if len(tt.pieces) > 5 {
 						pieces = strings.Split(strings.ReplaceAll(strings.Join(pieces, ""), "\x00", ""), "")
 					}
@@ -200,9 +201,6 @@ func TestStreams(t *testing.T) {
 				r := newRecorder()
 				req := toolRequest("t", "{}")
 				req.Meta.ProgressToken = jsonrpc.StringID("p")
-				if era == mcp.Legacy {
-					req.Meta.ProgressToken = jsonrpc.ID{} // the token on the wire is the call's id
-				}
 				began := time.Now()
 				result, err := c.Handle(ctx, req, r)
 				if took := time.Since(began); took > patience/2 {
@@ -218,7 +216,7 @@ func TestStreams(t *testing.T) {
 						t.Errorf("%v holds no %q", err, tt.contains)
 					}
 				}
-				if n := len(r.lines()); era == mcp.Modern && n != tt.heard {
+				if n := len(r.lines()); n != tt.heard {
 					t.Errorf("S1.94: heard %q, want %d", r.lines(), tt.heard)
 				}
 			})
@@ -390,7 +388,7 @@ func TestPackedStreamIsReadAsItComes(t *testing.T) {
 			return err == nil
 		}
 		return onWire(conn, "HTTP/1.1 200 OK\nContent-Type: text/event-stream\nContent-Encoding: gzip\n") &&
-			send(event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}`)) &&
+			send(event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`+m.ID.String()+`,"progress":1}}`)) &&
 			<-asked != "" && // which is after the client has heard of it
 			send(resultEvent(m, `{"packed":true}`)) && false
 	})

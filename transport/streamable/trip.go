@@ -32,11 +32,15 @@ type trip struct {
 	header http.Header
 	body   []byte
 
-	status atomic.Int32 // of the reply; 0 until there is one
+	status   atomic.Int32 // of the reply; 0 until there is one
+	answered atomic.Bool  // by the reply to the POST
 }
 
 // run sends the request and waits for its result.
 func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	if ctx.Err() != nil {
+		return mcp.Result{}, t.givenUp(ctx, context.Cause(ctx), mcp.NotSent)
+	}
 	// The stream may outlive ctx a little: see cancel of the eras.
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	unhook := context.AfterFunc(t.conn.ctx, stop)
@@ -55,6 +59,9 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	m, err := t.call.Wait(ctx, caller, t.limit())
 	if err != nil {
 		return mcp.Result{}, t.failed(ctx, err, stop)
+	}
+	if !t.answered.Load() {
+		stop() // the response came another way
 	}
 	if m.Failed {
 		return mcp.Result{}, jsonrpc.ReadError(&m.Body)
@@ -90,6 +97,15 @@ func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc)
 		hangup()
 	} else {
 		t.era.cancel(context.WithoutCancel(ctx), t.call, hangup)
+	}
+	return t.givenUp(ctx, err, mcp.MaybeExecuted)
+}
+
+// givenUp returns the error of a call that ended with its context or its time.
+func (t *trip) givenUp(ctx context.Context, err error, outcome mcp.Outcome) error {
+	e := &mcp.CallError{Method: t.method(), Kind: mcp.Cancelled, Outcome: outcome, Err: err}
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Kind = mcp.TimedOut
 	}
 	return e
 }

@@ -1,8 +1,9 @@
-// Package transporttest is the suite that every binding passes: what a client
-// may rely on, whatever carries its messages.
+// Package transporttest is the suite that every binding of MCP passes: [Run]
+// makes calls over dialing edges whose servers serve [NewHandler], and looks at
+// what a caller is promised: one end for each call, by its deadline,
+// notifications in their order before it, and a Close that returns whatever the
+// peer does.
 //
-// A binding's test calls [Run] with a function that serves a handler over it.
-// The suite's [Handler] does what its callers tell it, and tells them through
-// calls what has happened to others, so that it can as well be served by another
-// process.
+// The suite knows nothing of how the two are connected, so that links in memory,
+// child processes and HTTP run the same tests.
 package transporttest
