@@ -106,6 +106,36 @@ func TestQuestionsReachTheirClient_B151(t *testing.T) {
 	}
 }
 
+// TestRootsAreAskedOfTheSession: a server asks for them on its own account, and
+// the call in flight may be over before the answer is there.
+func TestRootsAreAskedOfTheSession(t *testing.T) {
+	for _, sessions := range []int{0, 1, 2} {
+		t.Run(fmt.Sprint(sessions), func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			asked := func(who string) *listener {
+				l := newListener()
+				l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+					return mcp.RawResult([]byte(`{"from":"` + who + `"}`)), nil
+				}
+				return l
+			}
+			r := handle(t, c, toolCall(legacyMeta("0", "")), asked("call"))
+			receive(t, "the call", started)
+			for i := range sessions {
+				l, _ := listen(t, c, legacyMeta(fmt.Sprint(i), ""), mcp.Filter{Session: true})
+				l.ask = asked("session").ask
+			}
+			c.Asked(t.Context(), ask(t, "7", mcp.MethodListRoots), nil)
+			want := []string{"call", "session", "call"}[sessions]
+			if got := w.await(t, 1, "reply"); got[0] != `reply 7 {"from":"`+want+`"}` {
+				t.Errorf("answered %q", got)
+			}
+			r.stop()
+		})
+	}
+}
+
 func TestAnswersPassAsTheyCame(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

@@ -69,8 +69,9 @@ func listenToNothing(ctx context.Context, call *inflight.Call, caller mcp.Caller
 // Notified implements era.
 func (s *modern) Notified(m *jsonrpc.Message, _ *inflight.Call) {
 	n := &mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body}
-	if id := mcp.SubscriptionID(&n.Params); !id.IsZero() {
-		if call := s.listen(id); call != nil {
+	meta := n.Params.Get("_meta")
+	if _, named := meta.Lookup(mcp.MetaSubscriptionID); named {
+		if call := s.listen(mcp.SubscriptionID(&n.Params)); call != nil {
 			call.Notify(n)
 		}
 		return

@@ -188,11 +188,16 @@ func TestModernServersListens_B121(t *testing.T) {
 		changeLine("prompts", `"`+bID.String()+`"`), // of another type
 		changeLine("tools", "99"), changeLine("tools", `"x"`), changeLine("tools", "1.5"),
 		changeLine("tools", aID.String()))
-	for _, want := range []string{"tools", "prompts"} {
+	heard := func(want string) {
+		t.Helper()
 		if got := receive(t, want, b.got); !strings.HasPrefix(got, "notifications/"+want+"/list_changed ") {
 			t.Errorf("b heard %s", got)
 		}
 	}
+	heard("tools")
+	heard("prompts")
+	p.say(`{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`) // as some servers have it
+	heard("prompts")
 	receive(t, "tools", a.got)
 	// Cancel one: once, under its own id.
 	bCall.cancel(nil)

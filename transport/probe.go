@@ -23,11 +23,10 @@ func (c *Conn) connect(ctx context.Context) error {
 		}
 		return c.beModern(result)
 	}
-	find := c.probe
 	if c.opts.Prefer == mcp.Legacy {
-		find = c.legacyFirst
+		return c.legacyFirst(ctx)
 	}
-	err := find(ctx)
+	err := c.probe(ctx)
 	if err != nil && c.Err() != nil {
 		// At server/discover or at the initialize that came after it.
 		return fmt.Errorf("%w: %w", ErrProbeEnded, err)

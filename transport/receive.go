@@ -74,42 +74,55 @@ func (c *Conn) skip(what string, err error) {
 func (c *Conn) received(data []byte) {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(data, &m); err != nil {
-		if jsonrpc.IsBatch(data) && c.batches.Load() {
+		if jsonrpc.IsBatch(data) {
 			c.receivedBatch(data)
 			return
 		}
 		c.unreadable(&m, err)
 		return
 	}
+	c.take(&m)
+}
+
+// take takes one message that has been scanned.
+func (c *Conn) take(m *jsonrpc.Message) {
 	switch m.Kind {
 	case jsonrpc.Response:
-		if call, loosely := c.calls.Respond(&m); call == nil {
+		if call, loosely := c.calls.Respond(m); call == nil {
 			c.log.Debug("a response answers nothing", "id", m.ID.String())
 		} else if loosely {
 			c.log.Warn("a response has an id of another type", "id", m.ID.String(), "method", call.Request.Method)
 		}
 	case jsonrpc.Request:
-		c.asked(&m)
+		c.asked(m)
 	default:
 		// Before the era is known there is nobody to tell.
 		if c.known.Load() {
-			c.era.Notified(&m, nil)
+			c.era.Notified(m, nil)
 		}
 	}
 }
 
+// receivedBatch takes a batch apart. In a revision that has none, the calls that
+// it means to answer fail.
 func (c *Conn) receivedBatch(data []byte) {
 	items, err := jsonrpc.SplitBatch(data)
 	if err != nil {
-		c.skip("batch passed over", err)
+		c.skip("what the server wrote is no message", err)
 		return
 	}
+	if !c.batches.Load() {
+		err = fmt.Errorf("the server sent a batch, which is part of revision %s only", mcp.Revision20250326)
+	}
 	for _, item := range items {
-		if jsonrpc.IsBatch(item) {
-			c.skip("batch within a batch passed over", nil)
-			continue
+		var m jsonrpc.Message
+		if scanErr := jsonrpc.Scan(item, &m); scanErr != nil {
+			c.unreadable(&m, scanErr)
+		} else if err != nil {
+			c.unreadable(&m, err)
+		} else {
+			c.take(&m)
 		}
-		c.received(item)
 	}
 }
 

@@ -274,9 +274,8 @@ func TestBatchesFromAServer_B037_D15(t *testing.T) {
 			m := p.expect(mcp.MethodCallTool)
 			p.say(fmt.Sprintf(batch, m.ID))
 			if revision != mcp.Revision20250326 {
-				p.answer(m, `{"single":1}`)
-				if got, err := c.wait(t); got != `{"single":1}` || err != nil {
-					t.Errorf("got %s, %v", got, err)
+				if e := c.failure(t); e.Kind != mcp.BadReply || !strings.Contains(e.Error(), "2025-03-26 only") {
+					t.Errorf("failed with %v", e)
 				}
 				return
 			}

@@ -225,7 +225,7 @@ func (s *server) serve(id jsonrpc.ID, listen bool, data []byte, f func(ctx conte
 // mayServeHere reports whether the reader can serve a request itself. What must
 // wait for something, or keep an order that another reader would not, cannot.
 func (s *server) mayServeHere(data []byte) bool {
-	return data != nil && !s.opts.Ordered && s.initializing == nil && s.turn.mayServe()
+	return data != nil && !s.opts.Ordered && s.initializing == nil && s.turn.mayServe() && s.workers.haveRoom()
 }
 
 func (s *server) begin(r *serving) error {

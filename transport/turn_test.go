@@ -122,3 +122,39 @@ func TestIDMayBeUsedAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestReaderCountsItsOwnRequests: the limit holds also for requests that the
+// reader has taken on itself because others before them were fast.
+func TestReaderCountsItsOwnRequests_D28(t *testing.T) {
+	const limit = 4
+	s := newServer()
+	p, _ := serve(t, s, transport.ServeOptions{MaxInFlight: limit})
+	var running int
+	for i := range 3 * limit {
+		for j := range 20 {
+			if running == limit {
+				break // nothing is served any more
+			}
+			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d %d","method":"tools/call","params":{"name":"x",%s}}`, i, j, modernMetaJSON))
+			p.message()
+		}
+		p.say(slowCall(fmt.Sprint(i)))
+		if running < limit {
+			receive(t, "a slow call", s.slow)
+			running++
+		}
+	}
+	p.say(`{"jsonrpc":"2.0","id":"ping","method":"ping"}`) // answered after all before it was taken up
+	p.message()
+	if n := len(s.slow); n != 0 {
+		t.Errorf("%d more run", n)
+	}
+	close(s.release)
+	seen := make(map[string]bool)
+	for range 3 * limit {
+		seen[p.message().ID.Key()] = true
+	}
+	if len(seen) != 3*limit {
+		t.Errorf("%d were answered", len(seen))
+	}
+}

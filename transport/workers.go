@@ -27,7 +27,7 @@ type workers struct {
 	mu     sync.Mutex
 	queue  []task // guarded by mu, like what follows
 	bytes  int    // of the messages in queue
-	active int    // workers
+	active int    // workers, and callers of here
 	idle   int    // workers that wait and have not been promised a task
 	closed bool
 }
@@ -50,44 +50,70 @@ func (w *workers) run(size int, f func()) bool {
 	case w.closed:
 		w.mu.Unlock()
 		return false
-	case w.idle > 0:
-		w.idle--
-		w.mu.Unlock()
-		select {
-		case w.next <- f:
-			return true
-		case <-w.stop:
-			return false
+	case w.full():
+		taken := len(w.queue) < w.maxQueue && (len(w.queue) == 0 || w.bytes+size <= maxQueuedBytes)
+		if taken {
+			w.queue = append(w.queue, task{f, size})
+			w.bytes += size
 		}
-	case w.active < w.limit:
+		w.mu.Unlock()
+		return taken
+	case w.idle == 0:
 		w.active++
 		w.running.Go(func() { w.work(f) })
-	case len(w.queue) < w.maxQueue && (len(w.queue) == 0 || w.bytes+size <= maxQueuedBytes):
-		w.queue = append(w.queue, task{f, size})
-		w.bytes += size
-	default:
 		w.mu.Unlock()
+		return true
+	}
+	w.idle--
+	w.mu.Unlock()
+	select {
+	case w.next <- f:
+		return true
+	case <-w.stop:
 		return false
 	}
-	w.mu.Unlock()
-	return true
 }
 
-// here runs f in the caller's goroutine, which then counts like one of beside. It
-// reports false, and does nothing, if close has been called.
+// full reports whether as many tasks run as may. w.mu is held.
+func (w *workers) full() bool { return w.active-w.idle >= w.limit }
+
+// haveRoom reports whether one more task can run at once. It stays true until
+// the caller, if nobody else hands in tasks, has handed in one.
+func (w *workers) haveRoom() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.full()
+}
+
+// here runs f in the caller's goroutine, which counts as a worker meanwhile. It
+// reports false, and does nothing, if close has been called. Whether there is
+// room the caller has asked.
 func (w *workers) here(f func(sender), send sender) bool {
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
 		return false
 	}
+	w.active++
 	w.running.Add(1)
 	w.mu.Unlock()
-	defer w.running.Done()
+	defer w.leave()
 	w.busy.Add(1)
 	defer w.busy.Add(-1)
 	f(send)
 	return true
+}
+
+// leave ends what here has begun, and leaves what waits to a worker.
+func (w *workers) leave() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if first := w.pop(); first != nil {
+		w.running.Go(func() { w.work(first) })
+	} else {
+		w.active--
+	}
+	w.running.Done()
 }
 
 // beside runs f in a goroutine of its own, whatever the limit. It reports false
@@ -115,13 +141,9 @@ func (w *workers) work(f func()) {
 // after close.
 func (w *workers) take() func() {
 	w.mu.Lock()
-	if len(w.queue) > 0 {
-		first := w.queue[0]
-		w.queue[0] = task{}
-		w.queue = w.queue[1:]
-		w.bytes -= first.size
+	if first := w.pop(); first != nil {
 		w.mu.Unlock()
-		return first.run
+		return first
 	}
 	if w.closed {
 		w.mu.Unlock()
@@ -135,6 +157,18 @@ func (w *workers) take() func() {
 	case <-w.stop:
 		return nil
 	}
+}
+
+// pop returns the task that waits longest, nil if there is none. w.mu is held.
+func (w *workers) pop() func() {
+	if len(w.queue) == 0 {
+		return nil
+	}
+	first := w.queue[0]
+	w.queue[0] = task{}
+	w.queue = w.queue[1:]
+	w.bytes -= first.size
+	return first.run
 }
 
 // close lets no more tasks in. Those handed in before are run; wait waits for

@@ -59,8 +59,8 @@ func TestIDsAreSmallAndUnused_B019(t *testing.T) {
 
 func TestRespond(t *testing.T) {
 	for _, tt := range []struct {
-		name, reply     string
-		inFlight        int
+		name, reply      string
+		inFlight         int
 		answers, loosely bool
 	}{
 		{"exact", `{"jsonrpc":"2.0","id":1,"result":{}}`, 2, true, false},

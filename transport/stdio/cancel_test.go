@@ -65,6 +65,12 @@ func (r record) messages(t *testing.T, method string) []string {
 	return found
 }
 
+// await waits until the server has got n messages of a method.
+func (r record) await(t *testing.T, method string, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d messages %s", n, method), func() bool { return len(r.messages(t, method)) >= n })
+}
+
 func TestB136AbandonedCallsAreCancelledOnTheWire(t *testing.T) {
 	own := errors.New("the user changed her mind")
 	for _, tt := range []struct {
@@ -100,6 +106,7 @@ func TestB136AbandonedCallsAreCancelledOnTheWire(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			succeed(t, c, "next", "{}")
+			r.await(t, mcp.NotificationCancelled, tt.wants)
 			end(t, c)
 			got := r.messages(t, mcp.NotificationCancelled)
 			if len(got) != tt.wants {
@@ -123,6 +130,7 @@ func TestB136MaxCallCancels(t *testing.T) {
 	c := dial(t, recording.command(string(r)), o)
 	_, err := call(t, c, "wait", "{}")
 	wantFailure(t, err, mcp.TimedOut, mcp.MaybeExecuted)
+	r.await(t, mcp.NotificationCancelled, 1)
 	end(t, c)
 	if got := r.messages(t, mcp.NotificationCancelled); len(got) != 1 {
 		t.Errorf("the server got %q", got)
@@ -168,7 +176,7 @@ func TestB136CancelledCallsAreAllTold(t *testing.T) {
 	for range n {
 		calls = append(calls, start(t, c, toolCall("wait", "{}"), mcp.NoCaller{}))
 	}
-	eventually(t, "all calls", func() bool { return len(r.messages(t, mcp.MethodCallTool)) == n })
+	r.await(t, mcp.MethodCallTool, n)
 	for _, p := range calls {
 		p.cancel()
 	}
@@ -176,8 +184,7 @@ func TestB136CancelledCallsAreAllTold(t *testing.T) {
 		_, err := p.wait(t)
 		wantFailure(t, err, mcp.Cancelled, mcp.MaybeExecuted)
 	}
-	// R36
-	eventually(t, "all cancellations", func() bool { return len(r.messages(t, mcp.NotificationCancelled)) >= n })
+	r.await(t, mcp.NotificationCancelled, n) // R36
 	end(t, c)
 	told := make(map[string]int)
 	for _, line := range r.messages(t, mcp.NotificationCancelled) {

@@ -72,6 +72,7 @@ func TestWhatAServerWrites(t *testing.T) {
 			text: `{"jsonrpc":"2.0","id":999,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"x"}}` + "\n" + good + "\n"},
 		{name: "D1.8b an error with id null fails the only call",
 			text: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}` + "\n", err: "what?"},
+		{name: "D1.5 a batch, which the revision does not have", noise: 1, text: "[" + good + "]\n" + good + "\n"},
 		{name: "an error", text: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32001,"message":"no such thing"}}` + "\n", err: "no such thing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -150,15 +151,16 @@ func TestB008LengthFramingIsNamed(t *testing.T) {
 }
 
 // slowly writes its answer to each call in pieces: as many bytes each as the
-// first argument says, with a rest after each.
+// first argument says, with a rest after each. The answer has as many characters
+// as the second says.
 var slowly = newMode("slowly", func(c *child) int {
 	c.handshake()
+	var size, n int
+	if _, err := fmt.Sscan(strings.Join(c.args, " "), &size, &n); err != nil {
+		c.fail("%v", err)
+	}
 	for m := c.next(); m != nil; m = c.next() {
-		rest := response(m, fmt.Sprintf(`{"text":%q}`, emojis)) + "\n"
-		size := len(rest)
-		if _, err := fmt.Sscan(c.args[0], &size); err != nil {
-			c.fail("%v", err)
-		}
+		rest := response(m, emojis(n)) + "\n"
 		for len(rest) > 0 {
 			n := min(size, len(rest))
 			c.write(rest[:n])
@@ -169,14 +171,14 @@ var slowly = newMode("slowly", func(c *child) int {
 	return 0
 })
 
-// emojis has a character across each multiple of 4096, whatever stands before.
-var emojis = strings.Repeat("😀", 3000)
+// emojis returns an object with n characters of four bytes.
+func emojis(n int) string { return `{"text":"` + strings.Repeat("😀", n) + `"}` }
 
 func TestB011CharactersSplitAcrossWrites(t *testing.T) {
-	for _, size := range []string{"4096", "4097", "4098", "4099", "7"} {
-		t.Run(size+" bytes at a time", func(t *testing.T) {
-			c := dial(t, slowly.command(size), legacy())
-			if got := succeed(t, c, "x", "{}"); got != `{"text":"`+emojis+`"}` {
+	for _, tt := range []struct{ size, n int }{{4096, 3000}, {4097, 3000}, {4098, 3000}, {4099, 3000}, {1, 100}} {
+		t.Run(fmt.Sprintf("B011 %d bytes at a time", tt.size), func(t *testing.T) {
+			c := dial(t, slowly.command(fmt.Sprint(tt.size), fmt.Sprint(tt.n)), legacy())
+			if got := succeed(t, c, "x", "{}"); got != emojis(tt.n) {
 				t.Errorf("got %.200s", got)
 			}
 		})
@@ -269,6 +271,34 @@ func TestS134AnswersInAnotherOrder(t *testing.T) {
 	c := dial(t, shuffled.command(), legacy())
 	var calls []*pending
 	for i := range 200 {
+		calls = append(calls, start(t, c, toolCall("x", fmt.Sprint(i)), mcp.NoCaller{}))
+	}
+	for i, p := range calls {
+		got, err := p.wait(t)
+		if want := fmt.Sprintf(`{"name":"x","arguments":%d}`, i); err != nil || got != want {
+			t.Errorf("got %s, %v, want %s", got, err, want)
+		}
+	}
+}
+
+// batching answers its calls, three at a time, in a batch, as its revision lets it.
+var batching = newMode("batching", func(c *child) int {
+	c.answer(c.expect(mcp.MethodInitialize), strings.Replace(initialized, "2025-06-18", "2025-03-26", 1))
+	c.expect(mcp.NotificationInitialized)
+	var answers []string
+	for m := c.next(); m != nil; m = c.next() {
+		if answers = append(answers, response(m, string(m.Body.Raw()))); len(answers) == 3 {
+			c.say("[" + strings.Join(append(answers, "42"), ",") + "]")
+			answers = nil
+		}
+	}
+	return 0
+})
+
+func TestD15BatchOfAnswers(t *testing.T) {
+	c := dial(t, batching.command(), legacy())
+	var calls []*pending
+	for i := range 3 {
 		calls = append(calls, start(t, c, toolCall("x", fmt.Sprint(i)), mcp.NoCaller{}))
 	}
 	for i, p := range calls {

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +97,34 @@ func refusal(id string, code int, message string) string {
 
 // details are what error messages tell beyond what JSON-RPC calls them.
 var details = regexp.MustCompile(`"(Parse error|Invalid Request): (?:[^"\\]|\\.)*"`)
+
+// pipes are what a parent has made for a child's standard streams.
+type pipes struct {
+	in, out        *os.File // the child's
+	toIn, fromOut  *os.File // the parent's
+	closing        sync.Once
+	closingFailure error
+}
+
+func newPipes(t *testing.T) *pipes {
+	t.Helper()
+	var p pipes
+	var err error
+	if p.in, p.toIn, err = os.Pipe(); err != nil {
+		t.Fatal(err)
+	}
+	if p.fromOut, p.out, err = os.Pipe(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.closeOurs() })
+	return &p
+}
+
+// closeOurs closes the parent's ends.
+func (p *pipes) closeOurs() error {
+	p.closing.Do(func() { p.closingFailure = errors.Join(p.toIn.Close(), p.fromOut.Close()) })
+	return p.closingFailure
+}
 
 // serveText serves a client that writes text, size bytes at a time, and then ends.
 // It returns the lines of the answer in the order of the alphabet.

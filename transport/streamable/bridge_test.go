@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -438,5 +439,102 @@ func (b *bench) testHeaders(t *testing.T) {
 	got, err := b.do(t, b.request(t, "tools/call", `{"name":"regional","arguments":{"region":"Zürich"}}`), mcp.NoCaller{})
 	if err != nil || !strings.Contains(got, `"ok"`) {
 		t.Errorf("B119: a tool with header annotations gives %s, %v", got, err)
+	}
+}
+
+// TestBridgeBuffersNothing has a server go on only when the client has what it
+// wrote, and a client leave in the middle.
+func TestBridgeBuffersNothing(t *testing.T) {
+	heard, gone := make(chan bool), make(chan bool, 1)
+	upstream := newPeer(t, modernPeer(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		token := m.Meta.Get("progressToken")
+		if string(m.Method) != "tools/call" {
+			writeResult(w, m, `{"tools":[]}`)
+			return
+		}
+		writeStream(w)
+		for i := 1; ; i++ {
+			writeMore(w, event(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, token.Raw(), i)))
+			select {
+			case goOn := <-heard:
+				if !goOn {
+					writeMore(w, resultEvent(m, `{"content":[]}`))
+					return
+				}
+			case <-r.Context().Done():
+				gone <- true
+				return
+			}
+		}
+	}))
+	pool := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
+		c, err := streamable.Dial(ctx, upstream.url, nil)
+		if err != nil {
+			return nil, err
+		}
+		return c, nil
+	}, transport.PoolOptions{})
+	t.Cleanup(func() { _ = pool.Close() })
+	b := serving(t, pool, strictServer(t))
+	for _, leaves := range []bool{false, true} {
+		body := progressing(mcp.Modern)
+		resp := b.open(t, http.MethodPost, body, modernHeader(t, body))
+		events := readEvents(resp)
+		for i := 1; i <= 3; i++ {
+			began := time.Now()
+			// B095, B139: at once, and under the client's own token.
+			events.await(t, fmt.Sprintf(`"progress":%d`, i))
+			if took := time.Since(began); took > time.Second {
+				t.Errorf("B095: event %d took %v", i, took)
+			}
+			if i < 3 {
+				heard <- true
+			}
+		}
+		if leaves {
+			_ = resp.Body.Close()
+			await(t, gone) // B095, B122
+			continue
+		}
+		heard <- false
+		events.await(t, `"id":1,"result"`)
+		events.wantEnd(t)
+	}
+}
+
+func TestClientsWithOneTokenShareAConnection(t *testing.T) {
+	upstream := newPeer(t, modernPeer(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		if string(m.Method) != "tools/call" {
+			writeResult(w, m, `{"tools":[]}`)
+			return
+		}
+		token := m.Meta.Get("progressToken")
+		writeStream(w, event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`+string(token.Raw())+`,"progress":1}}`),
+			event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"unknown","progress":2}}`), resultEvent(m, `{}`))
+	}))
+	c := dial(t, upstream.url, nil)
+	var calling sync.WaitGroup
+	for _, token := range []jsonrpc.ID{jsonrpc.IntID(1), jsonrpc.StringID("1"), jsonrpc.IntID(1)} {
+		calling.Go(func() {
+			r := newRecorder()
+			req := toolRequest("t", "{}")
+			req.Meta.ProgressToken = token
+			if _, err := c.Handle(t.Context(), req, r); err != nil {
+				t.Error(err)
+			}
+			want := []string{`notifications/progress {"progressToken":` + token.String() + `,"progress":1}`}
+			if diff := cmp.Diff(want, r.lines()); diff != "" {
+				t.Errorf("B139 (-want +got):\n%s", diff)
+			}
+		})
+	}
+	calling.Wait()
+	tokens := map[string]bool{}
+	for _, s := range upstream.seen("tools/call") {
+		_, token, _ := strings.Cut(s.body, `"progressToken":`)
+		tokens[token[:1]] = true
+	}
+	if len(tokens) != 3 {
+		t.Errorf("B139: the server saw the tokens %v", tokens)
 	}
 }

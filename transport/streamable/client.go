@@ -2,7 +2,6 @@ package streamable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -101,6 +100,8 @@ type Conn struct {
 	closing bool          // nothing may be started any more, guarded by mu
 }
 
+var _ transport.Edge = (*Conn)(nil)
+
 // An httpEra is how a Conn speaks to a server of one era.
 type httpEra interface {
 	mcp.Handler
@@ -134,7 +135,8 @@ func Dial(ctx context.Context, address string, opts *DialOptions) (*Conn, error)
 	ctx, cancel := context.WithTimeout(ctx, c.opts.HandshakeTimeout)
 	defer cancel()
 	if err := c.connect(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("connecting to %s: %w", redacted(address), err), c.Close())
+		c.close(curtGoodbye)
+		return nil, fmt.Errorf("connecting to %s: %w", redacted(address), err)
 	}
 	return c, nil
 }
@@ -201,23 +203,31 @@ func (c *Conn) skip(what string, err error) {
 	}
 }
 
-// goodbye bounds ending a session at its server, and waiting for the answers to
+// Bounds of ending a session at its server, and of waiting for the answers to
 // calls that were sent before the server had lost it.
-const goodbye = 2 * time.Second
+const (
+	goodbye     = 2 * time.Second
+	curtGoodbye = 250 * time.Millisecond // of a connection that did not come about
+)
 
 // Close implements [transport.Edge]: calls in flight end, a legacy session is
 // ended at its server.
 func (c *Conn) Close() error {
+	c.close(goodbye)
+	return nil
+}
+
+func (c *Conn) close(patience time.Duration) {
 	if c.end(mcp.ErrClosed) {
 		c.fail(mcp.ErrClosed)
 		if c.era != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), goodbye)
+			ctx, cancel := context.WithTimeout(context.Background(), patience)
 			defer cancel()
 			c.era.end(ctx)
 		}
 	} else {
 		// Calls that the server has not taken will know in a moment.
-		c.awaitTrips(goodbye)
+		c.awaitTrips(patience)
 		c.fail(c.Err())
 	}
 	c.mu.Lock()
@@ -227,7 +237,6 @@ func (c *Conn) Close() error {
 	if t, ok := c.http.Transport.(*http.Transport); ok && c.opts.Transport == nil {
 		t.CloseIdleConnections()
 	}
-	return nil
 }
 
 // end makes it known that the connection has ended, and reports whether it was

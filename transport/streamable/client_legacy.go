@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -131,10 +132,22 @@ func (e *legacyEra) Reply(_ context.Context, id jsonrpc.ID, result mcp.Result, e
 // postTimeout bounds a POST that has no response.
 const postTimeout = 30 * time.Second
 
-// post sends what has no response. Any 2xx status is fine.
+// post sends what has no response.
 func (e *legacyEra) post(ctx context.Context, what string, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, postTimeout)
 	defer cancel()
+	err := e.postOnce(ctx, body)
+	if err == nil {
+		return nil
+	}
+	if failure, ok := errors.AsType[*mcp.CallError](err); ok {
+		return named(failure, what)
+	}
+	return givenUp(ctx, what, mcp.MaybeExecuted, err)
+}
+
+// postOnce sends a message. Any 2xx status is fine.
+func (e *legacyEra) postOnce(ctx context.Context, body []byte) error {
 	header := e.conn.newHeader(e)
 	resp, err := e.conn.send(ctx, http.MethodPost, body, header)
 	if err != nil {
@@ -147,7 +160,7 @@ func (e *legacyEra) post(ctx context.Context, what string, body []byte) error {
 	case saysSessionLost(resp, header):
 		return e.conn.sessionLost()
 	}
-	return fmt.Errorf("%s: %w", what, e.conn.statusOnly(resp))
+	return e.conn.statusOnly(resp)
 }
 
 func (e *legacyEra) notified(m *jsonrpc.Message, call *inflight.Call) { e.client.Notified(m, call) }

@@ -18,12 +18,13 @@ type modernEra struct {
 
 	conn     *Conn
 	revision mcp.Revision
-	version  []string    // revision as a header
-	listed   atomic.Bool // all tools have been listed once
+	version  []string      // revision as a header
+	listed   atomic.Bool   // all tools have been listed once
+	listing  chan struct{} // holds one value while they are being listed
 }
 
 func newModernEra(c *Conn, revision mcp.Revision) *modernEra {
-	return &modernEra{conn: c, revision: revision, version: []string{string(revision)}}
+	return &modernEra{conn: c, revision: revision, version: []string{string(revision)}, listing: make(chan struct{}, 1)}
 }
 
 // Handle implements [mcp.Handler]. A call that the server refuses because of its
@@ -50,16 +51,31 @@ func (e *modernEra) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	return result, err
 }
 
-// knowTool makes the header annotations of a tool known, unless listing all
-// tools did not.
+// knowTool makes the header annotations of a tool known. If several calls need
+// that at a time, one of them lists the tools for all.
 func (e *modernEra) knowTool(ctx context.Context, req *mcp.Request) {
 	name, _ := req.Params.LookupString("name")
-	if _, known := e.conn.headers.Lookup(name); known || e.listed.Load() {
+	if e.knows(name) {
+		return
+	}
+	select {
+	case e.listing <- struct{}{}:
+	case <-ctx.Done():
+		return
+	}
+	defer func() { <-e.listing }()
+	if e.knows(name) {
 		return
 	}
 	if err := e.listTools(ctx, req); err != nil {
 		e.conn.opts.Logger.Debug("listing tools for their headers", "err", err)
 	}
+}
+
+// knows reports whether listing tools would tell nothing new of one.
+func (e *modernEra) knows(tool string) bool {
+	_, known := e.conn.headers.Lookup(tool)
+	return known || e.listed.Load()
 }
 
 // maxPages bounds listing for header annotations.

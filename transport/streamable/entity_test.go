@@ -30,7 +30,7 @@ func TestContentTypes(t *testing.T) {
 		{"B080 in another case", []string{"Application/JSON"}, 200},
 		{"B080 with a quoted charset", []string{`application/json;charset="UTF-8"`}, 200},
 		{"B080 missing", nil, 415},
-		{"B080 T-B2 text", []string{"text/plain"}, 415},
+		{"B080 T-B2 D2.12 text", []string{"text/plain"}, 415},
 		{"B080 T-B2 form", []string{"application/x-www-form-urlencoded"}, 415},
 		{"B080 latin-1", []string{"application/json; charset=iso-8859-1"}, 415},
 		{"T-B2 UTF-16", []string{"application/json;charset=utf-16"}, 415},
@@ -332,7 +332,7 @@ func TestBodyInPieces(t *testing.T) {
 	for i := range len(body) {
 		single = append(single, []byte{body[i]})
 	}
-	// D2.11, B011: no character is lost between two chunks.
+	// D2.11, B011, S2.55: no character is lost between two chunks.
 	resp := b.send(t, "POST", &pieces{single}, modernHeader(t, body))
 	data, err := io.ReadAll(resp.Body)
 	if err != nil || !strings.Contains(string(data), `{"text":"é€😀"`) {

@@ -40,7 +40,7 @@ func TestBroadcastThroughTheServer(t *testing.T) {
 			}
 		}
 		one, two := readEvents(resp), readEvents(b.open(t, "GET", "", nil))
-		one.want(t, connected) // S2.61
+		one.want(t, connected) // S2.52, S2.61
 		two.want(t, connected)
 		if err := s.Broadcast("state", []byte("{\"a\":\n1}")); err != nil {
 			t.Fatal(err)
@@ -103,7 +103,7 @@ func TestBroadcastReplays(t *testing.T) {
 	for n := 2; n <= 5; n++ {
 		send(n)
 	}
-	// S2.66: from where it was, each once, in order.
+	// S2.66, D2.23: from where it was, each once, in order.
 	again := watch(one)
 	for n := 2; n <= 5; n++ {
 		if got, _ := again.next(); !strings.HasSuffix(got, fmt.Sprintf("|data: %d", n)) {

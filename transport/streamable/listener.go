@@ -43,6 +43,9 @@ func (e *legacyEra) listen(ctx context.Context) {
 		if at.told {
 			pause = max(at.retry, minRetry)
 		}
+		if events == 0 {
+			pause = max(pause, wait)
+		}
 		wait = min(2*wait, maxReopen)
 		select {
 		case <-time.After(pause):

@@ -130,6 +130,9 @@ func TestListenerReopensItsStream(t *testing.T) {
 	if got := await(t, r.signal); !strings.HasPrefix(got, "notifications/tools/list_changed") {
 		t.Errorf("after that came %s", got)
 	}
+	if c.Err() != nil {
+		t.Errorf("S1.77, S1.100, D1.28: the connection ended with its stream: %v", c.Err())
+	}
 	cancel()
 	await(t, ended)
 	first, second, third := await(t, times), await(t, times), await(t, times)

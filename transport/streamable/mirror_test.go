@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -155,6 +156,35 @@ func TestParametersAreMirrored(t *testing.T) {
 	all := p.seen("tools/call")
 	if got := all[len(all)-1].header.Get("Mcp-Param-Tenant"); got != "blue" {
 		t.Errorf("an unknown header became %q", got)
+	}
+}
+
+func TestToolsAreListedOnceForAll(t *testing.T) {
+	p := newPeer(t, modernPeer(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		if string(m.Method) == "tools/list" {
+			<-time.After(20 * time.Millisecond)
+			writeResult(w, m, annotatedTools)
+			return
+		}
+		writeResult(w, m, `{}`)
+	}))
+	c := dial(t, p.url, nil)
+	var calling sync.WaitGroup
+	for range 8 {
+		calling.Go(func() {
+			if _, err := c.Handle(t.Context(), toolRequest("valid", `{"region":"eu"}`), mcp.NoCaller{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	calling.Wait()
+	if n := len(p.seen("tools/list")); n != 1 {
+		t.Errorf("the tools were listed %d times", n)
+	}
+	for _, s := range p.seen("tools/call") {
+		if s.header.Get("Mcp-Param-Region") != "eu" {
+			t.Errorf("B119: a call has the headers %v", s.mirrored())
+		}
 	}
 }
 

@@ -14,16 +14,12 @@ import (
 // without a session, without a handshake, and without looking for the server's
 // era. Notifications that come before the result go to caller, which may be
 // nil. If req.Meta.Revision is a modern one, its metadata and headers are sent.
-func CallOnce(ctx context.Context, address string, req *mcp.Request, caller mcp.Caller, opts *DialOptions) (result mcp.Result, err error) {
+func CallOnce(ctx context.Context, address string, req *mcp.Request, caller mcp.Caller, opts *DialOptions) (mcp.Result, error) {
 	c, err := newConn(address, opts)
 	if err != nil {
 		return mcp.Result{}, err
 	}
-	defer func() {
-		if cerr := c.Close(); err == nil {
-			err = cerr
-		}
-	}()
+	defer c.close(goodbye)
 	if caller == nil {
 		caller = mcp.NoCaller{}
 	}

@@ -74,7 +74,7 @@ func TestConfiguredHeadersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestRedirects is the table of B088 and B089. The second origin must never hear
+// TestRedirects is the table of B088, B089 and D1.15. The second origin must never hear
 // anything of a request.
 func TestRedirects(t *testing.T) {
 	second := newPeer(t, modernPeer(nil))

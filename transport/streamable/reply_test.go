@@ -129,7 +129,7 @@ func checkFailure(t *testing.T, what string, err error, kind mcp.FailureKind, co
 	}
 }
 
-// TestStreams answers a call with event streams, byte by byte. In the pieces a $
+// TestStreams (D1.17, S1.92) answers a call with event streams, byte by byte. In the pieces a $
 // stands for the result, and a @ for the call's id, which is its progress token.
 func TestStreams(t *testing.T) {
 	const progress = `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":@,"progress":1}}`
@@ -156,8 +156,8 @@ func TestStreams(t *testing.T) {
 		{name: "comments", pieces: []string{":\n\n: hello\n", ":\n\ndata: $\n\n"}, open: true},
 		{name: "S1.94 notifications before", pieces: []string{event(progress), event(progress) + "data: $\n\n"}, open: true, heard: 2},
 		{name: "B073 the response and then nothing", pieces: []string{"data: $\n\n", ":\n\n"}, open: true},
-		{name: "B073 events after the response", pieces: []string{"data: $\n\n" + event(progress) + "data: $\n\n"}, open: true},
-		{name: "D1.14 garbage before", pieces: []string{"data: keepalive\n\n", "data: {\n\n", "data: [DONE]\n\n", "data: $\n\n"}, open: true},
+		{name: "S1.93 events after the response", pieces: []string{"data: $\n\n" + event(progress) + "data: $\n\n"}, open: true},
+		{name: "D1.14 S1.98 garbage before", pieces: []string{"data: keepalive\n\n", "data: {\n\n", "data: [DONE]\n\n", "data: $\n\n"}, open: true},
 		{name: "D1.14 an event cut short, then a good one", pieces: []string{`data: {"jsonrpc":"2.0",` + "\n\n", "data: $\n\n"}, open: true},
 		{name: "a response to another id before", pieces: []string{event(`{"jsonrpc":"2.0","id":"other","result":{}}`), "data: $\n\n"}, open: true},
 		{name: "B011 one byte at a time", pieces: strings.Split("data: $\n\n", ""), open: true},
@@ -245,7 +245,7 @@ func handshakeOnWire(conn io.Writer, m *jsonrpc.Message) bool {
 func TestStalledReplies(t *testing.T) {
 	stalled := make(chan net.Conn, 10)
 	url, _ := wireServer(t, func(conn net.Conn, r *http.Request, m *jsonrpc.Message) bool {
-		if string(m.Method) != "tools/call" {
+		if string(m.Method) != "tools/call" && string(m.Method) != "notifications/vendor" {
 			return handshakeOnWire(conn, m)
 		}
 		ok := true
@@ -259,7 +259,7 @@ func TestStalledReplies(t *testing.T) {
 	for _, era := range []mcp.Era{mcp.Modern, mcp.Legacy} {
 		c := dial(t, url, knownEra(era))
 		for _, tool := range []string{"half", "silent"} {
-			// D1.10: the deadline is there to the end of the body.
+			// D1.10, S1.81, S1.82: the deadline is there to the end of the body.
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			_, err := c.Handle(ctx, toolRequest(tool, "{}"), mcp.NoCaller{})
 			cancel()
@@ -280,6 +280,15 @@ func TestStalledReplies(t *testing.T) {
 				t.Errorf("S1.83: %v", err)
 			}
 			cancel()
+		}
+		if era == mcp.Legacy {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			_, err := c.Handle(ctx, &mcp.Request{Method: "notifications/vendor", Notification: true}, mcp.NoCaller{})
+			cancel()
+			<-stalled
+			if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("S1.86: %v", err)
+			}
 		}
 		// D1.22: closing ends what is in flight.
 		ended := make(chan error, 1)

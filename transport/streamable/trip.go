@@ -39,7 +39,7 @@ type trip struct {
 // run sends the request and waits for its result.
 func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	if ctx.Err() != nil {
-		return mcp.Result{}, t.givenUp(ctx, context.Cause(ctx), mcp.NotSent)
+		return mcp.Result{}, givenUp(ctx, t.method(), mcp.NotSent, context.Cause(ctx))
 	}
 	// The stream may outlive ctx a little: see cancel of the eras.
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -87,9 +87,7 @@ func (t *trip) limit() time.Duration {
 func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc) error {
 	if e, ok := errors.AsType[*mcp.CallError](err); ok {
 		hangup()
-		named := *e
-		named.Method = t.method()
-		return &named
+		return named(e, t.method())
 	}
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
@@ -98,12 +96,18 @@ func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc)
 	} else {
 		t.era.cancel(context.WithoutCancel(ctx), t.call, hangup)
 	}
-	return t.givenUp(ctx, err, mcp.MaybeExecuted)
+	return givenUp(ctx, t.method(), mcp.MaybeExecuted, err)
 }
 
-// givenUp returns the error of a call that ended with its context or its time.
-func (t *trip) givenUp(ctx context.Context, err error, outcome mcp.Outcome) error {
-	e := &mcp.CallError{Method: t.method(), Kind: mcp.Cancelled, Outcome: outcome, Err: err}
+func named(e *mcp.CallError, method string) error {
+	n := *e
+	n.Method = method
+	return &n
+}
+
+// givenUp returns the error of a message that ended with its context or its time.
+func givenUp(ctx context.Context, method string, outcome mcp.Outcome, err error) error {
+	e := &mcp.CallError{Method: method, Kind: mcp.Cancelled, Outcome: outcome, Err: err}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		e.Kind = mcp.TimedOut
 	}

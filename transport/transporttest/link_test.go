@@ -68,6 +68,25 @@ func tcp(t *testing.T) (client, server end) {
 	return end{a, a, a.Close}, end{b, b, b.Close}
 }
 
+// A cutter writes in pieces whose ends lie anywhere.
+type cutter struct{ w io.Writer }
+
+func (c cutter) Write(p []byte) (n int, err error) {
+	const piece = 1021 // a prime, so that every character is cut sooner or later
+	for err == nil && n < len(p) {
+		var m int
+		m, err = c.w.Write(p[n:min(n+piece, len(p))])
+		n += m
+	}
+	return n, err
+}
+
+func inPieces(t *testing.T) (client, server end) {
+	client, server = inMemory(t)
+	client.w, server.w = cutter{client.w}, cutter{server.w}
+	return client, server
+}
+
 // serve serves over byte streams.
 func serve(c connect) transporttest.Serve {
 	return func(t *testing.T, handler mcp.Handler) transporttest.Server {
@@ -100,7 +119,7 @@ func serve(c connect) transporttest.Serve {
 }
 
 func TestLineLinks(t *testing.T) {
-	for name, c := range map[string]connect{"os.Pipe": pipes, "net.Pipe": inMemory, "TCP": tcp} {
+	for name, c := range map[string]connect{"os.Pipe": pipes, "net.Pipe": inMemory, "in pieces": inPieces, "TCP": tcp} {
 		t.Run(name, func(t *testing.T) { transporttest.Run(t, serve(c)) })
 	}
 }

@@ -132,17 +132,12 @@ type call struct {
 
 // start makes a call that ends with the test at the latest.
 func start(t *testing.T, edge transport.Edge, req *mcp.Request, caller mcp.Caller) *call {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	return startWith(ctx, t, cancel, edge, req, caller)
+	return startWithin(t, patience, edge, req, caller)
 }
 
 // startWithin makes a call with a deadline.
-func startWithin(t *testing.T, limit time.Duration, edge transport.Edge, req *mcp.Request) *call {
+func startWithin(t *testing.T, limit time.Duration, edge transport.Edge, req *mcp.Request, caller mcp.Caller) *call {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	return startWith(ctx, t, cancel, edge, req, mcp.NoCaller{})
-}
-
-func startWith(ctx context.Context, t *testing.T, cancel context.CancelFunc, edge transport.Edge, req *mcp.Request, caller mcp.Caller) *call {
 	c := &call{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
