@@ -42,7 +42,8 @@ type Held struct {
 	table     *Table
 
 	users int         // requests and streams, guarded by table.mu
-	timer *time.Timer // runs while there are no users, guarded by table.mu
+	since time.Time   // when the last user left, guarded by table.mu
+	timer *time.Timer // calls expire; runs once the first user has left, guarded by table.mu
 }
 
 // NewTable returns an empty table.
@@ -82,10 +83,6 @@ func (t *Table) Use(id string, principal mcp.Principal) (*Held, bool) {
 		return nil, false
 	}
 	h.users++
-	if h.timer != nil {
-		h.timer.Stop()
-		h.timer = nil
-	}
 	return h, true
 }
 
@@ -96,21 +93,37 @@ func (h *Held) Release() {
 	if h.users--; h.users > 0 || h.table.sessions[h.ID] != h {
 		return
 	}
-	h.timer = time.AfterFunc(h.table.opts.Idle, h.expire)
+	if h.since = time.Now(); h.timer == nil {
+		h.timer = time.AfterFunc(h.table.opts.Idle, h.expire)
+	}
 }
 
 // expire ends the session if nobody uses it. From the moment that this is
 // certain nobody finds it any more.
 func (h *Held) expire() {
-	h.table.mu.Lock()
-	idle := h.users == 0 && h.table.sessions[h.ID] == h
-	if idle {
-		delete(h.table.sessions, h.ID)
-	}
-	h.table.mu.Unlock()
-	if idle {
+	if h.takeIdle() {
 		h.Close()
 	}
+}
+
+// takeIdle takes the session out of its table if it has been idle long enough;
+// otherwise it looks again when it may have been.
+func (h *Held) takeIdle() bool {
+	h.table.mu.Lock()
+	defer h.table.mu.Unlock()
+	if h.table.sessions[h.ID] != h {
+		return false
+	}
+	left := h.table.opts.Idle
+	if h.users == 0 {
+		left -= time.Since(h.since)
+	}
+	if left > 0 {
+		h.timer.Reset(left)
+		return false
+	}
+	delete(h.table.sessions, h.ID)
+	return true
 }
 
 // End takes the session out of its table and closes it.

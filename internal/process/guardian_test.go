@@ -31,7 +31,7 @@ func TestNothingOutlivesOurKill(t *testing.T) {
 		t.Error(err)
 	}
 	var pids []int
-	for _, f := range strings.Fields(text) {
+	for f := range strings.FieldsSeq(text) {
 		pid, err := strconv.Atoi(f)
 		if err != nil {
 			t.Fatal(err)

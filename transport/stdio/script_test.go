@@ -72,7 +72,7 @@ func TestWhatAServerWrites(t *testing.T) {
 			text: `{"jsonrpc":"2.0","id":999,"result":{}}` + "\n" + `{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"x"}}` + "\n" + good + "\n"},
 		{name: "D1.8b an error with id null fails the only call",
 			text: `{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}` + "\n", err: "what?"},
-		{name: "D1.5 a batch, which the revision does not have", noise: 1, text: "[" + good + "]\n" + good + "\n"},
+		{name: "D1.5 a batch, which the revision does not have", noise: 1, text: "[" + good + "]\n", err: "sent a batch"},
 		{name: "an error", text: `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32001,"message":"no such thing"}}` + "\n", err: "no such thing"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func stepping(steps <-chan int) mcp.Handler {
 			return echo.Handle(ctx, req, caller)
 		}
 		for step := range steps {
-			params := mcp.WithProgressToken(ptr(jsonrpc.Trusted(fmt.Appendf(nil, `{"progress":%d}`, step))), req.Meta.ProgressToken)
+			params := mcp.WithProgressToken(new(jsonrpc.Trusted(fmt.Appendf(nil, `{"progress":%d}`, step))), req.Meta.ProgressToken)
 			if err := caller.Notify(ctx, &mcp.Notification{Method: mcp.NotificationProgress, Params: params}); err != nil {
 				return mcp.Result{}, err
 			}

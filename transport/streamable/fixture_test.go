@@ -79,7 +79,7 @@ func (f *fixture) call(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 		return raw(`{"content":[{"type":"text","text":"ok"}]}`)
 	case "progress":
 		for i := 1; i <= 3; i++ {
-			params := mcp.WithProgressToken(ptr(jsonrpc.Trusted(fmt.Appendf(nil, `{"progress":%d,"total":3}`, i))), req.Meta.ProgressToken)
+			params := mcp.WithProgressToken(new(jsonrpc.Trusted(fmt.Appendf(nil, `{"progress":%d,"total":3}`, i))), req.Meta.ProgressToken)
 			if err := caller.Notify(ctx, &mcp.Notification{Method: mcp.NotificationProgress, Params: params}); err != nil {
 				return mcp.Result{}, err
 			}
@@ -127,7 +127,8 @@ func (f *fixture) ask(ctx context.Context, req *mcp.Request, caller mcp.Caller) 
 	return raw(`{"content":[],"structuredContent":{"answer":` + string(answer.Raw()) + `}}`)
 }
 
-func ptr[T any](v T) *T { return &v }
+//go:fix inline
+func ptr[T any](v T) *T { return new(v) }
 
 // change tells everybody who listens.
 func (f *fixture) change(n *mcp.Notification) {

@@ -61,7 +61,7 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 	if slices.Contains(g.hosts, host) {
 		return true
 	}
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && !isLoopback(hostname(local.String())) {
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && !isLoopbackAddr(local) {
 		return len(g.hosts) == 0
 	}
 	return host == "localhost" || isLoopback(host)
@@ -103,6 +103,13 @@ func portOf(host string) string {
 }
 
 func isLoopbackName(host string) bool { return host == "localhost" || isLoopback(host) }
+
+func isLoopbackAddr(addr net.Addr) bool {
+	if tcp, ok := addr.(*net.TCPAddr); ok {
+		return tcp.IP.IsLoopback()
+	}
+	return isLoopback(hostname(addr.String()))
+}
 
 func isLoopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
