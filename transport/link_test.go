@@ -134,7 +134,9 @@ func TestBlockedPeerHoldsNoWriter_S168_S169(t *testing.T) {
 				t.Errorf("only %d messages were taken", taken)
 			}
 			waiting := make(chan error, 1)
-			go func() { waiting <- link.Write(context.Background(), []byte("more"), false) }()
+			go func() {
+				waiting <- link.Write(context.Background(), append(make([]byte, 0, len(frame)+1), frame...), false)
+			}()
 			if err := link.Close(); err != nil {
 				t.Error(err)
 			}

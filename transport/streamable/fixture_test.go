@@ -127,9 +127,6 @@ func (f *fixture) ask(ctx context.Context, req *mcp.Request, caller mcp.Caller) 
 	return raw(`{"content":[],"structuredContent":{"answer":` + string(answer.Raw()) + `}}`)
 }
 
-//go:fix inline
-func ptr[T any](v T) *T { return new(v) }
-
 // change tells everybody who listens.
 func (f *fixture) change(n *mcp.Notification) {
 	f.mu.Lock()
