@@ -192,22 +192,44 @@ func (s *scanner) runes(i int) int {
 // skipStr passes over a valid string whose opening quote is at pos, by looking
 // for its end.
 func (s *scanner) skipStr() error {
-	for i := s.pos + 1; ; {
-		j := bytes.IndexByte(s.data[i:], '"')
-		if j < 0 {
-			s.pos = len(s.data)
-			return s.fail("")
-		}
-		end := i + j
-		slashes := 0
-		for s.data[end-1-slashes] == '\\' { // ends at the opening quote at the latest
-			slashes++
-		}
-		if i = end + 1; slashes%2 == 0 {
-			s.pos = i
-			return nil
-		}
+	i := quoteOrSlash(s.data, s.pos+1)
+	for i < len(s.data) && s.data[i] == '\\' {
+		i = quoteOrSlash(s.data, i+2)
 	}
+	if s.pos = i + 1; i >= len(s.data) {
+		s.pos = len(s.data)
+		return s.fail("")
+	}
+	return nil
+}
+
+// quoteOrSlash returns the index at or after i of the first quote or backslash,
+// or at least len(data).
+func quoteOrSlash(data []byte, i int) int {
+	for i+16 <= len(data) {
+		b := data[i : i+16 : i+16]
+		m0 := quotesAndSlashes(binary.LittleEndian.Uint64(b))
+		m1 := quotesAndSlashes(binary.LittleEndian.Uint64(b[8:]))
+		if m0|m1 == 0 {
+			i += 16
+			continue
+		}
+		if m0 != 0 {
+			return i + bits.TrailingZeros64(m0)/8
+		}
+		return i + 8 + bits.TrailingZeros64(m1)/8
+	}
+	for i < len(data) && data[i] != '"' && data[i] != '\\' {
+		i++
+	}
+	return i
+}
+
+// quotesAndSlashes is like special, for quotes and backslashes alone.
+func quotesAndSlashes(w uint64) uint64 {
+	quote := w ^ lowBits*'"'
+	slash := w ^ lowBits*'\\'
+	return ((quote-lowBits)&^quote | (slash-lowBits)&^slash) & highBits
 }
 
 // isEscape reports whether c ends an escape of two characters.

@@ -12,11 +12,12 @@ import (
 // malformed (2026-07-28, basic, Per-request protocol fields).
 func ReadMetadata(meta *jsonrpc.Value) (Metadata, *jsonrpc.Error) {
 	var m Metadata
-	revision, ok := meta.LookupString(MetaProtocolVersion)
+	raw, _ := meta.Lookup(MetaProtocolVersion)
+	revision, ok := readRevision(raw)
 	if !ok {
 		return m, missingMeta(MetaProtocolVersion, "a string")
 	}
-	m.Revision = Revision(revision)
+	m.Revision = revision
 	if m.Capabilities, ok = objectIn(meta, MetaClientCapabilities); !ok {
 		return m, missingMeta(MetaClientCapabilities, "an object")
 	}
@@ -34,6 +35,16 @@ func ReadMetadata(meta *jsonrpc.Value) (Metadata, *jsonrpc.Error) {
 	}
 	m.ProgressToken = ReadProgressToken(meta)
 	return m, nil
+}
+
+// readRevision returns the revision that a JSON string names, without
+// allocating for the newest.
+func readRevision(raw []byte) (Revision, bool) {
+	if string(raw) == `"`+string(NewestModern)+`"` {
+		return NewestModern, true
+	}
+	text, ok := jsonrpc.Unquote(raw)
+	return Revision(text), ok
 }
 
 func missingMeta(key, want string) *jsonrpc.Error {

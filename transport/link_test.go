@@ -117,7 +117,7 @@ func TestBlockedPeerHoldsNoWriter_S168_S169(t *testing.T) {
 			frame := bytes.Repeat([]byte("x"), 64<<10)
 			taken := 0
 			for {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 				err := link.Write(ctx, append(make([]byte, 0, len(frame)+1), frame...), false)
 				cancel()
 				if errors.Is(err, context.DeadlineExceeded) {

@@ -20,10 +20,11 @@ type turn struct {
 	state atomic.Uint64
 	fast  atomic.Int32 // requests in a row that were served fast
 
-	mu       sync.Mutex
-	watching bool // guarded by mu, like what follows
-	stopped  bool
-	watcher  sync.WaitGroup
+	watched atomic.Bool // whether there is a watcher; changed under mu
+
+	mu      sync.Mutex
+	stopped bool // guarded by mu
+	watcher sync.WaitGroup
 
 	takeOver func() // has somebody else read on; set at construction
 }
@@ -70,12 +71,15 @@ func (t *turn) resume() uint64 { return t.state.Add(1) }
 
 // watch starts a watcher unless there is one.
 func (t *turn) watch() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.watching || t.stopped {
+	if t.watched.Load() {
 		return
 	}
-	t.watching = true
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.stopped {
+		return
+	}
+	t.watched.Store(true)
 	t.watcher.Go(t.keepWatch)
 }
 
@@ -107,7 +111,7 @@ func (t *turn) leave(idle int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.stopped || idle >= idleTicks && t.state.Load()%2 == 0 {
-		t.watching = false
+		t.watched.Store(false)
 		return true
 	}
 	return false
