@@ -126,7 +126,7 @@ func TestB136AbandonedCallsAreCancelledOnTheWire(t *testing.T) {
 func TestB136MaxCallCancels(t *testing.T) {
 	r := newRecord(t)
 	o := legacy()
-	o.MaxCall = 100 * time.Millisecond
+	o.MaxCall = time.Second // initialize is bounded by it as well
 	c := dial(t, recording.command(string(r)), o)
 	_, err := call(t, c, "wait", "{}")
 	wantFailure(t, err, mcp.TimedOut, mcp.MaybeExecuted)
