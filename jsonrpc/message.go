@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Version is the value of the member jsonrpc.
@@ -109,6 +110,9 @@ func Scan(data []byte, m *Message) error {
 	}
 	if err != nil {
 		*m = Message{Kind: m.Kind, ID: m.ID}
+		if !utf8.Valid(m.ID.raw) {
+			m.ID = ID{} // it could not be sent back
+		}
 		return refusal(err)
 	}
 	return nil

@@ -311,3 +311,11 @@ func TestForwardedMessageKeepsItsBytes(t *testing.T) {
 		})
 	}
 }
+
+func TestIDThatIsNoUTF8IsNotHandedOut_B013(t *testing.T) {
+	var m jsonrpc.Message
+	err := jsonrpc.Scan([]byte("{\"jsonrpc\":\"2.0\",\"id\":\"a\xff\",\"method\":\"ping\"}"), &m)
+	if err == nil || !m.ID.IsZero() {
+		t.Errorf("got id %q and %v", m.ID.Raw(), err)
+	}
+}
