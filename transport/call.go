@@ -47,7 +47,7 @@ func (c *Conn) send(ctx context.Context, build func(dst []byte) []byte) error {
 // notSent returns the error of a call whose request could not be sent.
 func (c *Conn) notSent(ctx context.Context, method string, err error) error {
 	e := &mcp.CallError{Method: method, Outcome: mcp.NotSent, Err: err}
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded) {
 		e.Kind = kindOf(ctx, err)
 		return e
 	}

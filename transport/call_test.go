@@ -142,6 +142,47 @@ func TestBlockedServerHoldsNobody_R18_B136_S168_S169(t *testing.T) {
 	})
 }
 
+// TestBlockedServerAndNoDeadline: what callers without a deadline send to a
+// server that stops reading does not wait for ever either.
+func TestBlockedServerAndNoDeadline_R18_S168(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, p := connect(t, transport.DialOptions{MaxCall: time.Minute},
+			transport.LineOptions{MaxQueue: 100 << 10, MaxWait: time.Minute})
+		large := toolCall(legacyMeta("a"))
+		large.Params = jsonrpc.Trusted([]byte(`{"name":"` + strings.Repeat("x", 64<<10) + `"}`))
+		began := time.Now()
+		var calls []*call
+		for range 10 {
+			calls = append(calls, start(t, conn, large, mcp.NoCaller{}))
+		}
+		synctest.Wait()
+		if err := conn.Notify(t.Context(), mcp.NotificationRootsListChanged, &large.Params); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a notification: %v", err)
+		}
+		unsent := 0
+		for _, c := range calls {
+			<-c.done
+			e, ok := errors.AsType[*mcp.CallError](c.err)
+			if !ok || e.Kind != mcp.TimedOut {
+				t.Fatalf("failed with %v", c.err)
+			}
+			if e.Outcome == mcp.NotSent {
+				unsent++
+			}
+		}
+		if took := time.Since(began); took != time.Minute {
+			t.Errorf("the calls took %v", took)
+		}
+		if unsent < 5 || unsent == len(calls) {
+			t.Errorf("%d calls were not sent", unsent)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+		_ = p.conn.Close()
+	})
+}
+
 func TestCloseFailsCalls_S152_S155(t *testing.T) {
 	conn, p := connect(t, transport.DialOptions{}, transport.LineOptions{})
 	c := start(t, conn, toolCall(legacyMeta("a")), mcp.NoCaller{})

@@ -49,7 +49,8 @@ type DialOptions struct {
 	Client       []byte
 	Capabilities []byte
 	// MaxCall ends a call whatever its progress; the time in which a question
-	// of it is open does not count. Default DefaultMaxCall.
+	// of it is open does not count. Waiting until the request can be sent is
+	// bounded by as much again. Default DefaultMaxCall.
 	MaxCall time.Duration
 	Logger  *slog.Logger // nil for silence
 }

@@ -20,9 +20,10 @@ var errLinkClosed = errors.New("link closed")
 // that no caller is held by another one's bytes.
 type gate struct {
 	// Set at construction.
-	w     io.Writer
-	try   func(p []byte) (int, error) // writes what fits without waiting; nil if w cannot
-	limit int
+	w       io.Writer
+	try     func(p []byte) (int, error) // writes what fits without waiting; nil if w cannot
+	limit   int
+	maxWait time.Duration // longest that a frame waits for room; 0 for no bound
 
 	mu    sync.Mutex
 	queue []byte        // frames that wait, guarded by mu
@@ -37,11 +38,11 @@ type gate struct {
 	broken func()
 }
 
-func newGate(w io.Writer, limit int, broken func()) *gate {
+func newGate(w io.Writer, limit int, maxWait time.Duration, broken func()) *gate {
 	if limit <= 0 {
 		limit = DefaultMaxQueue
 	}
-	return &gate{w: w, try: nonBlocking(w), limit: limit, broken: broken}
+	return &gate{w: w, try: nonBlocking(w), limit: limit, maxWait: maxWait, broken: broken}
 }
 
 // write sends or queues one frame with its end. An error means that nothing of
@@ -51,8 +52,8 @@ func (g *gate) write(ctx context.Context, frame []byte, more bool) error {
 		return context.Cause(ctx)
 	}
 	g.mu.Lock()
-	for g.err == nil && g.busy && len(g.queue) > 0 && len(g.queue)+len(frame) > g.limit {
-		if err := g.waitForRoom(ctx); err != nil {
+	if g.full(frame) {
+		if err := g.waitForRoom(ctx, frame); err != nil {
 			return err
 		}
 	}
@@ -106,20 +107,32 @@ func (g *gate) kick() {
 	g.drain(nil)
 }
 
-// waitForRoom waits until the queue has been taken. g.mu is held before, and
+// full reports whether frame has to wait for room. g.mu is held.
+func (g *gate) full(frame []byte) bool {
+	return g.err == nil && g.busy && len(g.queue) > 0 && len(g.queue)+len(frame) > g.limit
+}
+
+// waitForRoom waits until there is room for frame. g.mu is held before, and
 // after unless there is an error.
-func (g *gate) waitForRoom(ctx context.Context) error {
-	if g.room == nil {
-		g.room = make(chan struct{})
+func (g *gate) waitForRoom(ctx context.Context, frame []byte) error {
+	if g.maxWait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, g.maxWait)
+		defer cancel()
 	}
-	room := g.room
-	g.mu.Unlock()
-	select {
-	case <-room:
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	for g.full(frame) {
+		if g.room == nil {
+			g.room = make(chan struct{})
+		}
+		room := g.room
+		g.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		g.mu.Lock()
 	}
-	g.mu.Lock()
 	return nil
 }
 

@@ -35,6 +35,9 @@ type Link interface {
 type LineOptions struct {
 	MaxLine  int // bytes of a line received; default jsonrpc.DefaultMaxLineDialing
 	MaxQueue int // bytes that wait to be sent before Write waits; default DefaultMaxQueue
+	// MaxWait bounds how long Write waits for room in the queue: it then fails
+	// with context.DeadlineExceeded. 0 leaves it to the context alone.
+	MaxWait time.Duration
 	// Explain returns what ended the link, given the error of the last read. It
 	// is called once, by Read; nil keeps the error.
 	Explain func(error) error
@@ -77,7 +80,7 @@ func NewLineLink(r io.Reader, w io.Writer, closer func() error, opts LineOptions
 		opts:  opts,
 		close: closer,
 	}
-	l.gate = newGate(w, opts.MaxQueue, l.writingFailed)
+	l.gate = newGate(w, opts.MaxQueue, opts.MaxWait, l.writingFailed)
 	return l
 }
 

@@ -1,6 +1,7 @@
 package stdio
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,7 +93,7 @@ func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
 	widen(child.Stdout())
 	c := &Conn{child: child, ended: make(chan struct{})}
 	link := transport.NewLineLink(&output{child: child}, child.Stdin(), c.end, transport.LineOptions{
-		MaxLine: o.MaxLine, Explain: c.explain, Tap: o.Tap,
+		MaxLine: o.MaxLine, MaxWait: cmp.Or(max(o.MaxCall, 0), transport.DefaultMaxCall), Explain: c.explain, Tap: o.Tap,
 	})
 	c.running.Go(c.watch)
 	c.Conn, err = transport.Dial(ctx, link, o.DialOptions)

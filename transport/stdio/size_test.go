@@ -229,6 +229,37 @@ func TestS168RequestsToAServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
+// TestR18CallersWithoutDeadline: MaxCall bounds their waiting for room as well.
+func TestR18CallersWithoutDeadline(t *testing.T) {
+	o := impatient()
+	o.MaxCall = 2 * time.Second // initialize is bounded by it as well
+	c := dial(t, neverReads.command(), o)
+	text := `{"text":"` + strings.Repeat("x", 64<<10) + `"}`
+	var calls []*pending
+	began := time.Now()
+	for range 200 {
+		calls = append(calls, start(t, c, toolCall("x", text), mcp.NoCaller{}))
+	}
+	unsent := 0
+	for _, p := range calls {
+		_, err := p.wait(t)
+		e := failure(t, err)
+		if e.Kind != mcp.TimedOut {
+			t.Fatalf("got %v", err)
+		}
+		if took := p.ended.Sub(began); took > patience/2 {
+			t.Fatalf("a call ended after %v", took)
+		}
+		if e.Outcome == mcp.NotSent {
+			unsent++
+		}
+	}
+	if unsent == 0 || unsent == len(calls) {
+		t.Errorf("%d of %d requests were not sent", unsent, len(calls))
+	}
+	end(t, c)
+}
+
 // neverReads reads nothing after the handshake.
 var neverReads = newMode("never reads", func(c *child) int {
 	c.handshake()
