@@ -32,7 +32,8 @@ type Error struct {
 	Message string
 	Data    Value // absent if there is none
 
-	peer bool
+	peer  bool
+	whole Value // the peer's error, whose other members are passed on; absent if it has no code
 }
 
 // Error returns the message and the code.
@@ -63,13 +64,13 @@ func FromPeer(err error) bool {
 
 // ReadError returns the error of a response as the peer sent it. A code that is
 // absent or no integer becomes CodeInternalError, with the peer's whole error as
-// data.
+// data. Members that are not of an Error are kept for [AppendError].
 func ReadError(v *Value) *Error {
 	e := &Error{peer: true, Data: v.Get("data")}
 	e.Message, _ = v.LookupString("message")
 	raw, _ := v.Lookup("code")
 	if code, err := strconv.Atoi(string(raw)); err == nil && code != 0 {
-		e.Code = code
+		e.Code, e.whole = code, *v
 		return e
 	}
 	e.Code, e.Data = CodeInternalError, *v
@@ -80,6 +81,16 @@ func (e *Error) appendTo(dst []byte) []byte {
 	code := e.Code
 	if code == 0 {
 		code = CodeInternalError
+	}
+	if !e.whole.IsZero() {
+		edits := []Edit{
+			{Name: "code", Value: strconv.AppendInt(nil, int64(code), 10)},
+			{Name: "data", Value: e.Data.Raw()},
+		}
+		if text, ok := e.whole.LookupString("message"); !ok || text != e.Message {
+			edits = append(edits, Edit{Name: "message", Value: AppendString(nil, e.Message)})
+		}
+		return AppendEdited(dst, &e.whole, edits...)
 	}
 	dst = append(dst, `{"code":`...)
 	dst = strconv.AppendInt(dst, int64(code), 10)

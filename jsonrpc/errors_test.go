@@ -19,6 +19,10 @@ func TestErrorsOfAPeerArePassedOn(t *testing.T) {
 		{"B148 data null", `{"code":1,"message":"x","data":null}`, ""},
 		{"B148 data string", `{"code":1,"message":"x","data":"y"}`, ""},
 		{"B148 data array", `{"code":1,"message":"x","data":[]}`, ""},
+		{"other members and their order", `{"message":"x","details":{"a":[1.50]},"code":1,"Data":2,"data":3,"trace":"t"}`, ""},
+		{"escapes in the message", `{"code":1,"message":"\ud800\u0041\/"}`, ""},
+		{"data twice", `{"code":1,"message":"x","data":1,"data":1}`, `{"code":1,"message":"x","data":1}`},
+		{"other members with line breaks", "{\"code\":1,\n\"message\":\"x\",\"more\":[\n]}", `{"code":1,"message":"x","more":[]}`},
 		{"message absent", `{"code":1}`, `{"code":1,"message":""}`},
 		{"message no string", `{"code":1,"message":{"a":1}}`, `{"code":1,"message":""}`},
 		{"line breaks in data", "{\"code\":1,\"message\":\"\",\"data\":[\r\n1\n]}", `{"code":1,"message":"","data":[1]}`},
@@ -48,6 +52,16 @@ func TestErrorsOfAPeerArePassedOn(t *testing.T) {
 				t.Error("it is not known to be the peer's")
 			}
 		})
+	}
+}
+
+func TestChangedErrorKeepsOtherMembers(t *testing.T) {
+	whole := jsonrpc.Trusted([]byte(`{"more":1,"code":-32002,"message":"x","data":{}}`))
+	e := jsonrpc.ReadError(&whole)
+	e.Code, e.Message, e.Data = jsonrpc.CodeInvalidParams, "y", jsonrpc.Value{}
+	want := `{"jsonrpc":"2.0","id":1,"error":{"more":1,"code":-32602,"message":"y"}}`
+	if got := string(jsonrpc.AppendError(nil, jsonrpc.IntID(1), e)); got != want {
+		t.Errorf("got %s", got)
 	}
 }
 
