@@ -8,9 +8,13 @@ import (
 
 // An Implementation is the name and version of a client or server.
 type Implementation struct {
-	Name    string `json:"name"`
-	Title   string `json:"title,omitempty"`
-	Version string `json:"version"`
+	Name        string `json:"name"`
+	Title       string `json:"title,omitzero"`
+	Version     string `json:"version"`
+	Description string `json:"description,omitzero"`
+	WebsiteURL  string `json:"websiteUrl,omitzero"`
+	Icons       []Icon `json:"icons,omitzero"`
+	Extra       Object `json:",embed"` // other members
 }
 
 // JSON returns the implementation as a JSON object.

@@ -1,172 +1,264 @@
 package mcp_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"io/fs"
 	"os"
-	"path"
+	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+
+	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/go-cmp/cmp"
 )
 
-// exact decodes JSON so that numbers are compared digit for digit.
-func exact(t testing.TB, raw []byte) any {
-	t.Helper()
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		t.Fatalf("%s: %v", raw, err)
-	}
-	return v
+// examples says as what the example messages of the specification are read: one
+// row for each folder of them. Nil stands for JSON that this library keeps as it
+// is.
+var examples = map[string]any{
+	"AudioContent":                          mcp.Contents{},
+	"BlobResourceContents":                  mcp.ResourceContents{},
+	"BooleanSchema":                         nil,
+	"CallToolRequest":                       mcp.CallToolParams{},
+	"CallToolRequestParams":                 mcp.CallToolParams{},
+	"CallToolResult":                        mcp.CallToolResult{},
+	"CallToolResultResponse":                mcp.CallToolResult{},
+	"CancelledNotification":                 mcp.CancelledParams{},
+	"CancelledNotificationParams":           mcp.CancelledParams{},
+	"ClientCapabilities":                    mcp.ClientCapabilitySet{},
+	"CompleteRequest":                       mcp.CompleteParams{},
+	"CompleteRequestParams":                 mcp.CompleteParams{},
+	"CompleteResult":                        mcp.CompleteResult{},
+	"CompleteResultResponse":                mcp.CompleteResult{},
+	"CreateMessageRequest":                  mcp.CreateMessageParams{},
+	"CreateMessageRequestParams":            mcp.CreateMessageParams{},
+	"CreateMessageResult":                   mcp.CreateMessageResult{},
+	"DiscoverRequest":                       mcp.PageParams{},
+	"DiscoverResult":                        mcp.DiscoverResult{},
+	"DiscoverResultResponse":                mcp.DiscoverResult{},
+	"ElicitRequest":                         mcp.ElicitParams{},
+	"ElicitRequestFormParams":               mcp.ElicitParams{},
+	"ElicitRequestURLParams":                mcp.ElicitParams{},
+	"ElicitResult":                          mcp.ElicitResult{},
+	"EmbeddedResource":                      mcp.Contents{},
+	"GetPromptRequest":                      mcp.GetPromptParams{},
+	"GetPromptRequestParams":                mcp.GetPromptParams{},
+	"GetPromptResult":                       mcp.GetPromptResult{},
+	"GetPromptResultResponse":               mcp.GetPromptResult{},
+	"HeaderMismatchError":                   failure{},
+	"ImageContent":                          mcp.Contents{},
+	"InputRequests":                         map[string]mcp.InputRequest{},
+	"InputRequiredResult":                   mcp.InputRequiredResult{},
+	"InputResponses":                        map[string]mcp.JSON{},
+	"InternalError":                         failure{},
+	"InvalidParamsError":                    failure{},
+	"ListPromptsRequest":                    mcp.PageParams{},
+	"ListPromptsResult":                     mcp.ListPromptsResult{},
+	"ListPromptsResultResponse":             mcp.ListPromptsResult{},
+	"ListResourceTemplatesRequest":          mcp.PageParams{},
+	"ListResourceTemplatesResult":           mcp.ListResourceTemplatesResult{},
+	"ListResourceTemplatesResultResponse":   mcp.ListResourceTemplatesResult{},
+	"ListResourcesRequest":                  mcp.PageParams{},
+	"ListResourcesResult":                   mcp.ListResourcesResult{},
+	"ListResourcesResultResponse":           mcp.ListResourcesResult{},
+	"ListRootsRequest":                      mcp.PageParams{},
+	"ListRootsResult":                       mcp.ListRootsResult{},
+	"ListToolsRequest":                      mcp.PageParams{},
+	"ListToolsResult":                       mcp.ListToolsResult{},
+	"ListToolsResultResponse":               mcp.ListToolsResult{},
+	"LoggingMessageNotification":            mcp.LogParams{},
+	"LoggingMessageNotificationParams":      mcp.LogParams{},
+	"MethodNotFoundError":                   failure{},
+	"MissingRequiredClientCapabilityError":  failure{},
+	"ModelPreferences":                      mcp.ModelPreferences{},
+	"NumberSchema":                          nil,
+	"PaginatedRequestParams":                mcp.PageParams{},
+	"ParseError":                            failure{},
+	"ProgressNotification":                  mcp.ProgressParams{},
+	"ProgressNotificationParams":            mcp.ProgressParams{},
+	"PromptListChangedNotification":         mcp.PageParams{},
+	"ReadResourceRequest":                   mcp.ReadResourceParams{},
+	"ReadResourceResult":                    mcp.ReadResourceResult{},
+	"ReadResourceResultResponse":            mcp.ReadResourceResult{},
+	"Resource":                              mcp.Resource{},
+	"ResourceLink":                          mcp.Contents{},
+	"ResourceListChangedNotification":       mcp.PageParams{},
+	"ResourceUpdatedNotification":           mcp.ResourceUpdatedParams{},
+	"ResourceUpdatedNotificationParams":     mcp.ResourceUpdatedParams{},
+	"Root":                                  mcp.Root{},
+	"SamplingMessage":                       mcp.SamplingMessage{},
+	"ServerCapabilities":                    mcp.ServerCapabilitySet{},
+	"StringSchema":                          nil,
+	"SubscriptionsAcknowledgedNotification": mcp.ListenParams{},
+	"SubscriptionsListenRequest":            mcp.ListenParams{},
+	"SubscriptionsListenResult":             mcp.ResultMembers{},
+	"SubscriptionsListenResultResponse":     mcp.ResultMembers{},
+	"TextContent":                           mcp.Contents{},
+	"TextResourceContents":                  mcp.ResourceContents{},
+	"TitledMultiSelectEnumSchema":           nil,
+	"TitledSingleSelectEnumSchema":          nil,
+	"Tool":                                  mcp.Tool{},
+	"ToolListChangedNotification":           mcp.PageParams{},
+	"ToolResultContent":                     mcp.Contents{},
+	"ToolUseContent":                        mcp.Contents{},
+	"UnsupportedProtocolVersionError":       failure{},
+	"UntitledMultiSelectEnumSchema":         nil,
+	"UntitledSingleSelectEnumSchema":        nil,
 }
 
-// examples returns the example messages of the specification (2026-07-28) by
-// the paths of their files.
-func examples(t testing.TB) map[string][]byte {
-	t.Helper()
-	all := make(map[string][]byte)
-	dir := os.DirFS("testdata/examples")
-	err := fs.WalkDir(dir, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || path.Ext(name) != ".json" {
-			return err
-		}
-		all[name], err = fs.ReadFile(dir, name)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(all) < 129 {
-		t.Fatalf("%d examples: some are missing", len(all))
-	}
-	return all
-}
+// A failure is an example of an error: of a whole response, or of its member
+// error.
+type failure struct{}
 
-// rewritten returns a message as it is passed on.
-func rewritten(t testing.TB, m *jsonrpc.Message) []byte {
-	t.Helper()
-	switch {
-	case m.Kind == jsonrpc.Request:
-		return jsonrpc.AppendRequest(nil, m.ID, string(m.Method), &m.Body)
-	case m.Kind == jsonrpc.Notification:
-		return jsonrpc.AppendNotification(nil, string(m.Method), &m.Body)
-	case m.Failed:
-		return jsonrpc.AppendError(nil, m.ID, jsonrpc.ReadError(&m.Body))
-	case m.Kind == jsonrpc.Response:
-		return jsonrpc.AppendResult(nil, m.ID, &m.Body)
-	}
-	t.Fatalf("message of kind %d", m.Kind)
-	return nil
-}
+const examplesDir = "testdata/2026-07-28/examples"
 
-func TestExamplesOfTheSpecificationPassUnchanged(t *testing.T) {
-	kinds := make(map[jsonrpc.Kind]int)
-	for name, raw := range examples(t) {
-		t.Run(name, func(t *testing.T) {
-			v, err := jsonrpc.ParseValue(raw)
+// readExamples calls f for each example of the specification.
+func readExamples(t *testing.T, f func(t *testing.T, folder string, data []byte)) {
+	t.Helper()
+	files, err := filepath.Glob(examplesDir + "/*/*.json")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no examples in %s (%v)", examplesDir, err)
+	}
+	for _, file := range files {
+		folder := filepath.Base(filepath.Dir(file))
+		t.Run(folder+"/"+strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
-			want := exact(t, raw)
-			line := v.AppendTo(nil)
-			if diff := cmp.Diff(want, exact(t, line)); diff != "" {
-				t.Errorf("as a value: %s", diff)
-			}
-			if bytes.ContainsAny(line, "\r\n") {
-				t.Error("as a value it has several lines")
-			}
-			if _, ok := v.Lookup("jsonrpc"); !ok {
-				return
-			}
-			var m jsonrpc.Message
-			if err := jsonrpc.Scan(raw, &m); err != nil {
-				t.Fatal(err)
-			}
-			kinds[m.Kind]++
-			line = rewritten(t, &m)
-			if diff := cmp.Diff(want, exact(t, line)); diff != "" {
-				t.Errorf("as a message: %s", diff)
-			}
-			if bytes.ContainsAny(line, "\r\n") {
-				t.Error("as a message it has several lines")
-			}
+			f(t, folder, data)
 		})
 	}
-	if kinds[jsonrpc.Request] == 0 || kinds[jsonrpc.Notification] == 0 || kinds[jsonrpc.Response] == 0 {
-		t.Errorf("messages of each kind: %v", kinds)
+}
+
+func TestExamplesOfTheSpecificationKeepAllMembers(t *testing.T) {
+	seen := make(map[string]bool)
+	readExamples(t, func(t *testing.T, folder string, data []byte) {
+		kind, ok := examples[folder]
+		if !ok {
+			t.Fatalf("no row in examples says as what %s is read", folder)
+		}
+		seen[folder] = true
+		got, err := reencode(data, kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(canonical(t, data), canonical(t, got)); diff != "" {
+			t.Errorf("re-encoded it differs (-example +ours):\n%s", diff)
+		}
+	})
+	for folder := range examples {
+		if !seen[folder] {
+			t.Errorf("the row %s of examples has no example", folder)
+		}
 	}
 }
 
-func TestExampleRequestsCrossTheErasAndBack(t *testing.T) {
-	seen := 0
-	for name, raw := range examples(t) {
-		var m jsonrpc.Message
-		if err := jsonrpc.Scan(raw, &m); err != nil || m.Kind != jsonrpc.Request {
-			continue
+// reencode reads an example as a message of its own, or as a part of one, and
+// writes it again.
+func reencode(data []byte, kind any) ([]byte, error) {
+	var head struct {
+		Version string `json:"jsonrpc"`
+		Method  string `json:"method"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		if _, isContents := kind.(mcp.Contents); !isContents {
+			return nil, err
 		}
-		seen++
-		t.Run(name, func(t *testing.T) {
-			meta, rerr := mcp.ReadMetadata(&m.Meta)
-			if rerr != nil {
-				t.Fatal(rerr)
-			}
-			req := &mcp.Request{Method: mcp.MethodName(m.Method), Params: m.Body, Meta: meta}
-			if same := mcp.ForModern(req, mcp.Revision20260728, meta.ProgressToken); !bytes.Equal(same.Raw(), m.Body.Raw()) {
-				t.Errorf("modern to modern: %s", same.Raw())
-			}
-			legacy := mcp.ForLegacy(req, meta.ProgressToken)
-			if bytes.Contains(legacy.Raw(), []byte("io.modelcontextprotocol/")) {
-				t.Errorf("a legacy server gets %s", legacy.Raw())
-			}
-			meta.Revision = mcp.Revision20251125
-			back := mcp.ForModern(&mcp.Request{Method: req.Method, Params: legacy, Meta: meta}, mcp.Revision20260728, meta.ProgressToken)
-			if diff := cmp.Diff(exact(t, m.Body.Raw()), exact(t, back.Raw())); diff != "" {
-				t.Errorf("there and back: %s", diff)
-			}
-		})
 	}
-	if seen < 10 {
-		t.Errorf("%d requests only", seen)
+	switch kind.(type) {
+	case nil:
+		return retype(data, mcp.JSON{})
+	case failure:
+		return reencodeError(data)
+	case mcp.Contents:
+		array, err := retype([]byte("["+string(data)+"]"), kind)
+		return array[1 : len(array)-1], err
 	}
+	switch {
+	case head.Version != "":
+		return reencodeMessage(data, kind)
+	case head.Method != "": // a question within an input_required result
+		return reencodeQuestion(data, kind)
+	}
+	return retype(data, kind)
 }
 
-func TestExampleResultsNeedNoEditsForAModernClient(t *testing.T) {
-	defs := schema(t)
-	seen := 0
-	for method, name := range requests(t, defs, "ClientRequest") {
-		for file, raw := range examples(t) {
-			if !strings.HasPrefix(file, name+"Result/") && !(mcp.MayNeedInput(method) && strings.HasPrefix(file, "InputRequiredResult/")) {
-				continue
-			}
-			seen++
-			if _, edits := mcp.ForModernClient(method, *result(t, string(raw))); len(edits) > 0 {
-				t.Errorf("%s as a result of %s gets the edits %v", file, method, edits)
-			}
-		}
+func reencodeQuestion(data []byte, kind any) ([]byte, error) {
+	var question mcp.InputRequest
+	if err := json.Unmarshal(data, &question); err != nil {
+		return nil, err
 	}
-	if seen < 20 {
-		t.Errorf("%d results only", seen)
+	params, err := retype(question.Params, kind)
+	if err != nil {
+		return nil, err
 	}
+	question.Params = params
+	return json.Marshal(question)
 }
 
-func TestExampleToolsHaveNoAnnotations(t *testing.T) {
-	var h mcp.ToolHeaders
-	for file, raw := range examples(t) {
-		if strings.HasPrefix(file, "ListToolsResult/") {
-			in := result(t, string(raw))
-			if out, bad := h.Learn(*in); bad != nil || !bytes.Equal(out.Raw(), in.Raw()) {
-				t.Errorf("%s: %v: %s", file, bad, out.Raw())
-			}
-		}
+// retype decodes data into a new value of kind's type and encodes that.
+func retype(data []byte, kind any) ([]byte, error) {
+	if data == nil {
+		return nil, nil
 	}
-	if headers, ok := h.Lookup("get_weather"); !ok || len(headers) != 0 {
-		t.Errorf("get_weather is known: %t, with %v", ok, headers)
+	v := reflect.New(reflect.TypeOf(kind))
+	if err := json.Unmarshal(data, v.Interface()); err != nil {
+		return nil, err
 	}
+	return json.Marshal(v.Interface())
+}
+
+func reencodeMessage(data []byte, kind any) ([]byte, error) {
+	var m jsonrpc.Message
+	if err := jsonrpc.Scan(data, &m); err != nil {
+		return nil, err
+	}
+	body, err := retype(m.Body.Raw(), kind)
+	if err != nil {
+		return nil, err
+	}
+	value := jsonrpc.Value{}
+	if body != nil {
+		value = jsonrpc.Trusted(body)
+	}
+	switch m.Kind {
+	case jsonrpc.Request:
+		return jsonrpc.AppendRequest(nil, m.ID, string(m.Method), &value), nil
+	case jsonrpc.Notification:
+		return jsonrpc.AppendNotification(nil, string(m.Method), &value), nil
+	}
+	return jsonrpc.AppendResult(nil, m.ID, &value), nil
+}
+
+func reencodeError(data []byte) ([]byte, error) {
+	var m jsonrpc.Message
+	if err := jsonrpc.Scan(data, &m); err == nil {
+		return jsonrpc.AppendError(nil, m.ID, jsonrpc.ReadError(&m.Body)), nil
+	}
+	v, err := jsonrpc.ParseValue(data)
+	if err != nil {
+		return nil, err
+	}
+	whole := jsonrpc.AppendError(nil, jsonrpc.IntID(1), jsonrpc.ReadError(&v))
+	var response struct {
+		Error mcp.JSON `json:"error"`
+	}
+	err = json.Unmarshal(whole, &response)
+	return response.Error, err
+}
+
+func canonical(t *testing.T, data []byte) string {
+	t.Helper()
+	v := jsontext.Value(data).Clone()
+	if err := v.Canonicalize(jsontext.CanonicalizeRawFloats(false), jsontext.CanonicalizeRawInts(false)); err != nil {
+		t.Fatalf("%s: %v", data, err)
+	}
+	if err := v.Indent(); err != nil {
+		t.Fatal(err)
+	}
+	return string(v)
 }
