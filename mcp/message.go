@@ -12,6 +12,9 @@ import (
 // server. It is not changed once it has been handed to a [Handler].
 type Request struct {
 	Method string
+	// ID is the id that the client gave it, for logs; absent in a notification
+	// and in what was made in this process.
+	ID jsonrpc.ID
 	// Params are the params as they came, absent if there were none. They may
 	// still hold reserved keys in _meta; Meta says what counts.
 	Params jsonrpc.Value

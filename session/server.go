@@ -185,7 +185,7 @@ func (s *Server) handle(ctx context.Context, m *jsonrpc.Message, out Outlet, cal
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: a notification has no id")
 	}
 	meta.ProgressToken = mcp.ReadProgressToken(&m.Meta)
-	return call(ctx, m.ID, &mcp.Request{Method: method, Params: m.Body, Meta: meta}, out)
+	return call(ctx, m.ID, &mcp.Request{Method: method, ID: m.ID, Params: m.Body, Meta: meta}, out)
 }
 
 // call hands a request to the handler, under the client's id so that it can be

@@ -43,7 +43,7 @@ func ModernRequest(m *jsonrpc.Message, served mcp.Era) (*mcp.Request, *jsonrpc.E
 	if method == mcp.MethodListen {
 		params = mcp.WithoutSession(&params)
 	}
-	return &mcp.Request{Method: method, Params: params, Meta: meta}, nil
+	return &mcp.Request{Method: method, ID: m.ID, Params: params, Meta: meta}, nil
 }
 
 // A ModernCaller is the way back to a modern client for one request. It writes

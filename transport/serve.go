@@ -148,7 +148,7 @@ func Guarded(handler mcp.Handler, logger *slog.Logger) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (result mcp.Result, err error) {
 		defer func() {
 			if r := recover(); r != nil {
-				logger.Error("a handler panicked", "method", req.Method, "err", r, "stack", string(debug.Stack()))
+				logger.Error("a handler panicked", "method", req.Method, "id", req.ID.String(), "err", r, "stack", string(debug.Stack()))
 				result, err = mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error")
 			}
 		}()

@@ -6,42 +6,6 @@ import (
 	json "github.com/go-json-experiment/json"
 )
 
-// ElicitParams are the params of elicitation/create: a form, or a URL to open
-// (2026-07-28, client/elicitation).
-type ElicitParams struct {
-	Mode            string `json:"mode,omitzero"` // ElicitForm or ElicitURL; empty stands for ElicitForm
-	Message         string `json:"message"`
-	RequestedSchema JSON   `json:"requestedSchema,omitzero"` // of a form: an object of primitive properties
-	URL             string `json:"url,omitzero"`
-	ElicitationID   string `json:"elicitationId,omitzero"` // with a URL, in 2025-11-25
-	Meta            Object `json:"_meta,omitzero"`
-	Extra           Object `json:",embed"` // other members
-}
-
-// The modes of elicitation.
-const (
-	ElicitForm = "form"
-	ElicitURL  = "url"
-)
-
-// ElicitResult is the answer to elicitation/create.
-type ElicitResult struct {
-	Action  ElicitAction `json:"action"`
-	Content JSON         `json:"content,omitzero"` // of an accepted form: an object
-	Meta    Object       `json:"_meta,omitzero"`
-	Extra   Object       `json:",embed"` // other members
-}
-
-// An ElicitAction is what a user did with a question.
-type ElicitAction string
-
-// The actions.
-const (
-	Accept  ElicitAction = "accept"
-	Decline ElicitAction = "decline"
-	Cancel  ElicitAction = "cancel" // dismissed without a choice
-)
-
 // CreateMessageParams are the params of sampling/createMessage (2026-07-28,
 // client/sampling).
 type CreateMessageParams struct {
@@ -178,19 +142,4 @@ func decodeSampled(data JSON) (content Contents, array bool, err error) {
 	}
 	block, err := readContent(data)
 	return Contents{block}, false, err
-}
-
-// ListRootsResult is the answer to roots/list (2026-07-28, client/roots).
-type ListRootsResult struct {
-	Roots []Root `json:"roots"`
-	Meta  Object `json:"_meta,omitzero"`
-	Extra Object `json:",embed"` // other members
-}
-
-// A Root is a directory or file that a client lets a server work on.
-type Root struct {
-	URI   string `json:"uri"` // a file: URI
-	Name  string `json:"name,omitzero"`
-	Meta  Object `json:"_meta,omitzero"`
-	Extra Object `json:",embed"` // other members
 }
