@@ -171,12 +171,3 @@ func NeedsUser(clientCapabilities []byte) bool {
 	}
 	return false
 }
-
-// WithoutUser returns client capabilities without those that need the client
-// to be asked.
-func WithoutUser(clientCapabilities []byte) []byte {
-	v := jsonrpc.Trusted(clientCapabilities)
-	edited := jsonrpc.Edited(&v,
-		jsonrpc.Edit{Name: "elicitation"}, jsonrpc.Edit{Name: "sampling"}, jsonrpc.Edit{Name: "roots"})
-	return edited.Raw()
-}

@@ -156,6 +156,9 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	case mcp.MethodListen:
 		return c.listen(ctx, req, caller)
 	}
+	if err := refuseRetry(req); err != nil {
+		return mcp.Result{}, err
+	}
 	c.wantLevel(ctx, req.Meta.LogLevel)
 	call, err := c.calls.Start(req)
 	if err != nil {
@@ -168,6 +171,21 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	params := mcp.ForLegacy(req, token)
 	return c.wire.Call(ctx, call, req.Method, &params, caller)
+}
+
+// refuseRetry refuses the retry of a request that needed input: a legacy server
+// has no such thing, and would do the work a second time. Whoever began this has
+// been restarted since, or knows the state no more.
+func refuseRetry(req *mcp.Request) error {
+	if !mcp.MayNeedInput(req.Method) {
+		return nil
+	}
+	for _, name := range [...]string{"requestState", "inputResponses"} {
+		if _, ok := req.Params.Lookup(name); ok {
+			return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: %s is not known here", name)
+		}
+	}
+	return nil
 }
 
 // request makes a call of our own, which nobody else waits for.

@@ -202,7 +202,7 @@ func (s *Server) call(ctx context.Context, id jsonrpc.ID, req *mcp.Request, out 
 }
 
 func (s *Server) callOwned(ctx context.Context, _ jsonrpc.ID, req *mcp.Request, out Outlet) (mcp.Result, error) {
-	result, err := s.handler.Handle(ctx, req, &caller{session: s, out: out, req: req})
+	result, err := s.complete(ctx, req, &caller{session: s, out: out, req: req})
 	if errors.Is(context.Cause(ctx), ErrCancelled) {
 		return mcp.Result{}, ErrCancelled
 	}
@@ -392,7 +392,7 @@ func forLegacyClient(method string, r mcp.Result) (mcp.Result, error) {
 	if r.IsZero() || !mcp.MayNeedInput(method) && method != mcp.MethodListTools {
 		return r, nil
 	}
-	r.Value = r.Indexed()
+	r.Value = r.Indexed() // of no cost if it is already
 	if kind := r.Type(); kind != mcp.Complete {
 		return mcp.Result{}, &mcp.CallError{
 			Method: method, Kind: mcp.Unsupported, Outcome: mcp.Answered,

@@ -56,7 +56,16 @@ type ModernCaller struct {
 
 	once   sync.Once
 	filter mcp.Filter // of a listen call, set by once
+
+	kept bool
 }
+
+// Keep says that the memory of the request is in use even when its Handle has
+// returned (see park.New). It is called before that.
+func (c *ModernCaller) Keep() { c.kept = true }
+
+// Kept reports, when Handle has returned, whether Keep was called.
+func (c *ModernCaller) Kept() bool { return c.kept }
 
 // Notify implements [mcp.Caller].
 func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
@@ -101,7 +110,8 @@ func (c *ModernCaller) listensFor(n *mcp.Notification) bool {
 	return c.filter.Wants(n)
 }
 
-// Ask implements [mcp.Caller]: a modern client is not sent requests.
+// Ask implements [mcp.Caller]: a modern client is not sent requests. Where it can
+// be asked all the same, a park.Lot stands before the handler.
 func (c *ModernCaller) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
 	return mcp.Result{}, mcp.ErrCannotAsk
 }

@@ -126,8 +126,8 @@ func (c *pooled) over() bool {
 
 // NewPool returns a pool whose connections dial makes. The metadata given to
 // dial are what the server is to be told of the client: its identity only if
-// the connection is the client's own, its capabilities as far as they can be
-// served. Their revision is the client's: a server that has both eras is best
+// the connection is the client's own, its capabilities as it declared them.
+// Their revision is the client's: a server that has both eras is best
 // spoken to in that one ([DialOptions.Prefer]).
 func NewPool(dial func(ctx context.Context, meta *mcp.Metadata) (Edge, error), opts PoolOptions) *Pool {
 	if opts.Max <= 0 {
@@ -217,9 +217,8 @@ func (p *Pool) terms(meta *mcp.Metadata) terms {
 	if meta.Revision.Era() == mcp.Legacy {
 		t.legacy = 1
 	}
-	if t.legacy == 0 || t.told.Capabilities == nil {
-		// A modern client cannot be asked by a legacy server.
-		t.told.Capabilities = mcp.WithoutUser(meta.Capabilities)
+	if t.told.Capabilities == nil {
+		t.told.Capabilities = []byte("{}")
 	}
 	t.own = meta.Principal.Issuer + "\x00" + meta.Principal.Subject + "\x00" + string(t.told.Capabilities)
 	if p.opts.Isolation == PerClient || p.opts.Isolation == Automatic && mcp.NeedsUser(t.told.Capabilities) {

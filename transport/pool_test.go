@@ -126,7 +126,7 @@ func TestPoolSharesConnections(t *testing.T) {
 		{"legacy, per client", mcp.Legacy, transport.PoolOptions{Isolation: transport.PerClient}, []mcp.Metadata{a, b, a}, 2},
 		{"legacy, other capabilities", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(a, "x"), asking(b, "y")}, 2},
 		{"legacy, other principals", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{subject(a, "1"), subject(a, "2")}, 2},
-		{"legacy, modern clients", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(modernMeta("a"), "roots"), asking(modernMeta("b"), "roots")}, 1},
+		{"legacy, modern clients", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(modernMeta("a"), "roots"), asking(modernMeta("b"), "roots"), asking(modernMeta("b"), "sampling")}, 3},
 		{"modern", mcp.Modern, transport.PoolOptions{Isolation: transport.PerClient}, []mcp.Metadata{asking(modernMeta("a"), "roots"), modernMeta("b"), subject(modernMeta("c"), "x")}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -156,7 +156,8 @@ func TestPoolTellsTheServerOfItsClient(t *testing.T) {
 		{"of its own connection", mcp.Metadata{Revision: mcp.Revision20250618, Session: "a", Client: client, Capabilities: []byte(`{"roots":{}}`)},
 			string(client), `{"roots":{}}`},
 		{"of a shared one", mcp.Metadata{Revision: mcp.Revision20250618, Session: "a", Client: client, Capabilities: []byte(`{"x":1.0}`)}, "", `{"x":1.0}`},
-		{"what a modern client cannot do here", mcp.Metadata{Revision: mcp.Revision20260728, Client: client, Capabilities: []byte(`{"roots":{},"x":1.0}`)}, "", `{"x":1.0}`},
+		{"of a modern client that can be asked", mcp.Metadata{Revision: mcp.Revision20260728, Client: client, Capabilities: []byte(`{"roots":{},"x":1.0}`)},
+			string(client), `{"roots":{},"x":1.0}`},
 		{"of ourselves", mcp.Metadata{}, "", `{}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

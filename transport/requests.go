@@ -156,17 +156,18 @@ func (s *server) modernRequest(m *jsonrpc.Message, data []byte) bool {
 	req.Meta.Principal = s.opts.Principal
 	req.Meta.Session = s.id
 	return s.serve(m.ID, req.Method == mcp.MethodListen, data, func(ctx context.Context, send sender) {
-		s.answerModern(ctx, req, m.ID, send)
-		s.recycle(m, data)
+		if caller := s.answerModern(ctx, req, m.ID, send); !caller.Kept() {
+			s.recycle(m, data)
+		}
 	})
 }
 
-func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.ID, send sender) {
+func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.ID, send sender) *ModernCaller {
 	caller := &ModernCaller{Out: s, Request: req, ID: id}
-	result, err := s.handler.Handle(ctx, req, caller)
+	result, err := s.lot.Handle(ctx, req, caller)
 	switch cause := context.Cause(ctx); {
 	case errors.Is(cause, session.ErrCancelled):
-		return
+		return caller
 	case errors.Is(cause, errDraining):
 		result, err = mcp.Result{}, nil
 	}
@@ -180,6 +181,7 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 		params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "requestId", Value: id.Raw()})
 		send(func(dst []byte) []byte { return jsonrpc.AppendNotification(dst, mcp.NotificationCancelled, &params) })
 	}
+	return caller
 }
 
 // serve has f serve a request whose message is data: beside the others if it is a

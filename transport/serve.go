@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/park"
 	"github.com/mcpsplice/mcpsplice/session"
 )
 
@@ -38,6 +39,10 @@ type ServeOptions struct {
 	// Plain serves JSON-RPC as it is, with batches, and no MCP: every request
 	// and notification goes to the handler.
 	Plain bool
+	// Park bounds the calls of a modern client that wait for its answer to a
+	// question. They do not count against MaxInFlight, and end when the input
+	// does.
+	Park park.Options
 	// Drain is how long Serve waits for requests in flight when the input has
 	// ended or ctx is done. Default DefaultDrain.
 	Drain  time.Duration
@@ -78,8 +83,9 @@ type server struct {
 	log           limitedLogger
 	id            string // of the connection
 	session       *session.Server
-	workers       *workers // for requests
-	notifications *workers // for notifications, which keep their order
+	lot           *park.Lot // handler for requests of modern clients
+	workers       *workers  // for requests
+	notifications *workers  // for notifications, which keep their order
 
 	// Of requests; set by run. They outlive the context of Serve while it
 	// drains.
@@ -136,6 +142,10 @@ func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 	s.sending = s.send
 	s.turn.takeOver = func() { go s.takeOver() }
 	s.handler = Guarded(handler, opts.Logger)
+	if opts.Park.Logger == nil {
+		opts.Park.Logger = opts.Logger
+	}
+	s.lot = park.New(s.handler, opts.Park)
 	s.session = session.NewServer(s.handler, session.ServerOptions{
 		Fallback: opts.Fallback, Principal: opts.Principal, ID: s.id, Logger: opts.Logger,
 	})
@@ -205,6 +215,8 @@ func (s *server) drain() {
 	idle := make(chan struct{})
 	go func() {
 		defer close(idle)
+		// No answer of a modern client comes any more.
+		s.lot.Close()
 		s.workers.wait()
 		s.notifications.wait()
 		s.session.Close()

@@ -41,7 +41,7 @@ var layout = []row{
 	{dir: "eventlog", planned: true},
 	{dir: "eventlog/natslog", planned: true},
 	{dir: "session"},
-	{dir: "park", planned: true},
+	{dir: "park"},
 	{dir: "auth", planned: true},
 	{dir: "transport"},
 	{dir: "transport/stdio"},

@@ -2,7 +2,6 @@ package streamable_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -103,28 +102,27 @@ func (f *fixture) call(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 	case "panic":
 		panic("a tool panics")
 	case "ask":
-		return f.ask(ctx, req, caller)
+		answer, err := caller.Ask(ctx, &mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted([]byte(question))})
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		return raw(`{"content":[],"structuredContent":{"answer":` + string(answer.Raw()) + `}}`)
+	case "input":
+		return f.input(req)
 	}
 	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Unknown tool")
 }
 
 const question = `{"mode":"form","message":"who?","requestedSchema":{"type":"object","properties":{"name":{"type":"string"}}}}`
 
-// ask asks the client's name: by a question if it can be asked, else by a result
-// that needs input.
-func (f *fixture) ask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if responses, ok := req.Params.Lookup("inputResponses"); ok {
-		state, _ := req.Params.LookupString("requestState")
-		return raw(`{"content":[],"structuredContent":{"state":"` + state + `","answers":` + string(responses) + `}}`)
+// input asks the client's name by a result that needs input.
+func (f *fixture) input(req *mcp.Request) (mcp.Result, error) {
+	responses, ok := req.Params.Lookup("inputResponses")
+	if !ok {
+		return raw(`{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":` + question + `}},"requestState":"s\u0031"}`)
 	}
-	answer, err := caller.Ask(ctx, &mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted([]byte(question))})
-	if errors.Is(err, mcp.ErrCannotAsk) {
-		return raw(`{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":` + question + `}},"requestState":"s1"}`)
-	}
-	if err != nil {
-		return mcp.Result{}, err
-	}
-	return raw(`{"content":[],"structuredContent":{"answer":` + string(answer.Raw()) + `}}`)
+	state, _ := req.Params.Lookup("requestState")
+	return raw(`{"content":[],"structuredContent":{"state":` + string(state) + `,"answers":` + string(responses) + `}}`)
 }
 
 // change tells everybody who listens.

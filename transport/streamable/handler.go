@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/park"
 	"github.com/mcpsplice/mcpsplice/session"
 	"github.com/mcpsplice/mcpsplice/transport"
 )
@@ -51,6 +52,9 @@ type HandlerOptions struct {
 	// call that has not answered yet becomes an event stream. Default
 	// DefaultKeepAlive.
 	KeepAlive time.Duration
+	// Park bounds the calls of modern clients that wait for an answer to a
+	// question. They do not count against MaxInFlight.
+	Park park.Options
 	// Sessions bounds legacy sessions.
 	Sessions session.TableOptions
 	// AllowedHosts are hosts, besides loopback names, that requests on a
@@ -92,6 +96,9 @@ func (o *HandlerOptions) withDefaults() HandlerOptions {
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
+	if d.Park.Logger == nil {
+		d.Park.Logger = d.Logger
+	}
 	return d
 }
 
@@ -101,6 +108,7 @@ type Handler struct {
 	// Set at construction.
 	handler  mcp.Handler
 	opts     HandlerOptions
+	lot      *park.Lot // handler for requests of modern clients
 	guard    guard
 	sessions *session.Table
 	headers  mcp.ToolHeaders
@@ -116,8 +124,10 @@ type Handler struct {
 // NewHandler returns the endpoint of handler.
 func NewHandler(handler mcp.Handler, opts *HandlerOptions) *Handler {
 	o := opts.withDefaults()
+	guarded := transport.Guarded(handler, o.Logger)
 	h := &Handler{
-		handler:  transport.Guarded(handler, o.Logger),
+		handler:  guarded,
+		lot:      park.New(guarded, o.Park),
 		opts:     o,
 		guard:    newGuard(o.AllowedHosts, o.AllowedOrigins),
 		sessions: session.NewTable(o.Sessions),
@@ -131,9 +141,11 @@ func NewHandler(handler mcp.Handler, opts *HandlerOptions) *Handler {
 // has a way. Requests in flight go on.
 func (h *Handler) Drain() { h.cancel(errDraining) }
 
-// Close ends all streams and sessions.
+// Close ends all streams and sessions, and cancels the calls that wait for their
+// client's answer.
 func (h *Handler) Close() {
 	h.Drain()
+	h.lot.Close()
 	h.sessions.Close()
 }
 
@@ -200,7 +212,7 @@ func (h *Handler) post(out *output) *reject {
 	}
 	p := &post{h: h, out: out, accept: accept, body: body}
 	rej := p.serve()
-	if rej == nil && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize {
+	if rej == nil && !p.kept && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize {
 		recycle(body)
 	}
 	return rej
@@ -213,6 +225,7 @@ type post struct {
 	accept accepts
 	body   []byte
 	m      jsonrpc.Message
+	kept   bool // body is in use when the post has been served
 }
 
 // serve answers the post, unless it returns why not.

@@ -53,7 +53,9 @@ func (p *post) handleModern(req *mcp.Request, x *exchange) (mcp.Result, error) {
 	ctx := p.out.r.Context()
 	caller := &transport.ModernCaller{Out: x, Request: req, ID: p.m.ID}
 	if req.Method != mcp.MethodListen {
-		return p.h.handler.Handle(ctx, req, caller)
+		result, err := p.h.lot.Handle(ctx, req, caller)
+		p.kept = caller.Kept()
+		return result, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,0 +1,62 @@
+package mcp
+
+import "github.com/mcpsplice/mcpsplice/jsonrpc"
+
+// CanAsk reports whether a client with these capabilities may be asked a
+// question of the protocol: it must have declared the mode of an elicitation,
+// and tools for sampling that offers some. No other question may be put to a
+// modern client (2026-07-28, patterns/mrtr, Server Requirements).
+func CanAsk(clientCapabilities []byte, question *Request) bool {
+	name, known := capabilityFor[question.Method]
+	declared := jsonrpc.Trusted(clientCapabilities)
+	capability := declared.Get(name)
+	if !known || !capability.IsObject() {
+		return false
+	}
+	switch question.Method {
+	case MethodElicit:
+		return canElicit(&capability, &question.Params)
+	case MethodCreateMessage:
+		_, tools := question.Params.Lookup("tools")
+		_, choice := question.Params.Lookup("toolChoice")
+		_, declared := capability.Lookup("tools")
+		return declared || !tools && !choice
+	}
+	return true
+}
+
+// capabilityFor names the client capability that a question needs.
+var capabilityFor = map[string]string{
+	MethodElicit:        "elicitation",
+	MethodCreateMessage: "sampling",
+	MethodListRoots:     "roots",
+}
+
+// canElicit: "an empty capabilities object is equivalent to declaring support for
+// form mode only" (2026-07-28, client/elicitation).
+func canElicit(capability, params *jsonrpc.Value) bool {
+	_, form := capability.Lookup("form")
+	_, url := capability.Lookup("url")
+	mode := "form"
+	if raw, ok := params.Lookup("mode"); ok {
+		mode, _ = jsonrpc.Unquote(raw)
+	}
+	return mode == "form" && (form || !url) || mode == "url" && url
+}
+
+// MissingCapability returns the error that says that a request needs something of
+// the client that it has not declared, given a question that must be asked
+// (2026-07-28, basic, Error Codes).
+func MissingCapability(question *Request) *jsonrpc.Error {
+	name, known := capabilityFor[question.Method]
+	err := jsonrpc.Errorf(jsonrpc.CodeMissingCapability, "Missing required client capability: the server asks %.80s", question.Method)
+	if !known {
+		return err
+	}
+	detail := "{}"
+	if mode, _ := question.Params.LookupString("mode"); question.Method == MethodElicit && mode == "url" {
+		detail = `{"url":{}}`
+	}
+	err.Data = jsonrpc.Trusted([]byte(`{"requiredCapabilities":{"` + name + `":` + detail + `}}`))
+	return err
+}
