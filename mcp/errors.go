@@ -130,22 +130,6 @@ func UnsupportedRevision(requested Revision, supported []Revision) *jsonrpc.Erro
 	}
 }
 
-// MissingCapability returns the error of a request that needs what its client has
-// not declared (2026-07-28, basic, Error Codes).
-func MissingCapability(required ClientCapabilitySet) *jsonrpc.Error {
-	data, err := json.Marshal(struct {
-		RequiredCapabilities ClientCapabilitySet `json:"requiredCapabilities"`
-	}{required})
-	if err != nil {
-		data = nil
-	}
-	return &jsonrpc.Error{
-		Code:    jsonrpc.CodeMissingCapability,
-		Message: "The request needs a capability that the client has not declared",
-		Data:    jsonrpc.Trusted(data),
-	}
-}
-
 // IsModernError reports whether err is one of the errors that only a modern
 // server sends.
 func IsModernError(err *jsonrpc.Error) bool {

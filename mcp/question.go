@@ -17,12 +17,17 @@ func CanAsk(clientCapabilities []byte, question *Request) bool {
 	case MethodElicit:
 		return canElicit(&capability, &question.Params)
 	case MethodCreateMessage:
-		_, tools := question.Params.Lookup("tools")
-		_, choice := question.Params.Lookup("toolChoice")
 		_, declared := capability.Lookup("tools")
-		return declared || !tools && !choice
+		return declared || !offersTools(&question.Params)
 	}
 	return true
+}
+
+// offersTools reports whether a model that is sampled may call tools.
+func offersTools(params *jsonrpc.Value) bool {
+	_, tools := params.Lookup("tools")
+	_, choice := params.Lookup("toolChoice")
+	return tools || choice
 }
 
 // capabilityFor names the client capability that a question needs.
@@ -53,9 +58,13 @@ func MissingCapability(question *Request) *jsonrpc.Error {
 	if !known {
 		return err
 	}
+	mode, _ := question.Params.LookupString("mode")
 	detail := "{}"
-	if mode, _ := question.Params.LookupString("mode"); question.Method == MethodElicit && mode == "url" {
+	switch {
+	case question.Method == MethodElicit && mode == ElicitURL:
 		detail = `{"url":{}}`
+	case question.Method == MethodCreateMessage && offersTools(&question.Params):
+		detail = `{"tools":{}}`
 	}
 	err.Data = jsonrpc.Trusted([]byte(`{"requiredCapabilities":{"` + name + `":` + detail + `}}`))
 	return err

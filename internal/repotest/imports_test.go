@@ -50,7 +50,7 @@ var layout = []row{
 	{dir: "transport/streamable"},
 	{dir: "transport/transporttest", planned: true},
 	{dir: "client", planned: true},
-	{dir: "server", planned: true},
+	{dir: "server"},
 	{dir: "manager", planned: true},
 	{dir: "hostconfig", planned: true},
 	{dir: "gateway", reach: exported, planned: true},

@@ -1,0 +1,134 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// A Call is one request of a client, and the way back to it. It is valid until
+// the function that it was given to returns; its methods may be called
+// concurrently.
+type Call struct {
+	server *Server
+	req    *mcp.Request
+	caller mcp.Caller
+}
+
+// Request returns the request. It must not be changed, and parts of it must be
+// copied to be kept.
+func (c *Call) Request() *mcp.Request { return c.req }
+
+// Principal returns who the client is for certain.
+func (c *Call) Principal() mcp.Principal { return c.req.Meta.Principal }
+
+// Client returns the name and version that the client gives itself, the zero
+// value if it gives none. They are not verified.
+func (c *Call) Client() mcp.Implementation {
+	var client mcp.Implementation
+	if c.req.Meta.Client == nil || json.Unmarshal(c.req.Meta.Client, &client) != nil {
+		return mcp.Implementation{}
+	}
+	return client
+}
+
+// Capabilities returns what the client has declared to have.
+func (c *Call) Capabilities() mcp.ClientCapabilitySet {
+	var set mcp.ClientCapabilitySet
+	if c.req.Meta.Capabilities == nil || json.Unmarshal(c.req.Meta.Capabilities, &set) != nil {
+		return mcp.ClientCapabilitySet{}
+	}
+	return set
+}
+
+// Meta returns a member of the request's _meta, nil if there is none.
+func (c *Call) Meta(name string) mcp.JSON {
+	meta := c.req.Params.Get("_meta")
+	raw, ok := meta.Lookup(name)
+	if !ok {
+		return nil
+	}
+	return bytes.Clone(raw)
+}
+
+// Arguments returns the arguments of a tool or prompt as they came, {} if there
+// are none.
+func (c *Call) Arguments() mcp.JSON {
+	raw, ok := c.req.Params.Lookup("arguments")
+	if !ok || string(raw) == "null" {
+		return mcp.JSON("{}")
+	}
+	return raw
+}
+
+// Notify sends the client a notification about the request, with params encoded
+// by encoding/json's rules.
+func (c *Call) Notify(ctx context.Context, method string, params any) error {
+	n, err := mcp.NewNotification(method, params)
+	if err != nil {
+		return err
+	}
+	return c.caller.Notify(ctx, n)
+}
+
+// Progress tells the client how far the call is, if it wants to know. Progress
+// must grow from call to call; a total of 0 stands for an unknown one, and
+// message may be empty.
+func (c *Call) Progress(ctx context.Context, progress, total float64, message string) error {
+	token := c.req.Meta.ProgressToken
+	if token.IsZero() {
+		return nil
+	}
+	params := mcp.ProgressParams{ProgressToken: token.Raw(), Progress: progress, Message: message}
+	if total != 0 {
+		params.Total = &total
+	}
+	return c.Notify(ctx, mcp.NotificationProgress, params)
+}
+
+// Log sends the client a log message, if it wants one of that level. Data is any
+// JSON value; logger, which may be empty, names the part of the server.
+func (c *Call) Log(ctx context.Context, level mcp.Level, logger string, data any) error {
+	if !c.wants(level) {
+		return nil
+	}
+	raw, err := mcp.NewJSON(data)
+	if err != nil {
+		return err
+	}
+	return c.Notify(ctx, mcp.NotificationMessage, mcp.LogParams{Level: level, Logger: logger, Data: raw})
+}
+
+// wants reports whether the client wants log messages of a level. To a legacy
+// client that has set no level "the server MAY decide" (2025-11-25,
+// server/utilities/logging).
+func (c *Call) wants(level mcp.Level) bool {
+	wanted := c.req.Meta.LogLevel
+	if wanted == "" && !isModern(c.req) {
+		wanted = "info"
+	}
+	return wanted.Includes(level)
+}
+
+// Logger returns a logger whose records go to the client, as objects with the
+// record's message and attributes.
+func (c *Call) Logger(name string) *slog.Logger {
+	return slog.New(&logHandler{call: c, name: name})
+}
+
+// Release lets go of the client's connection until it comes back for the rest of
+// the call's messages, where the client's revision can do that (2025-11-25 over
+// HTTP). Elsewhere it does nothing.
+func (c *Call) Release(ctx context.Context) error {
+	return mcp.Release(ctx, c.caller, 0)
+}
+
+// invalid returns the error of a request whose params are wrong.
+func invalid(format string, args ...any) *jsonrpc.Error {
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: "+format, args...)
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// isModern reports whether a request is to be answered as a modern one. So is
+// one that was made in this process.
+func isModern(req *mcp.Request) bool { return req.Meta.Revision.Era() != mcp.Legacy }
+
+// begin appends the beginning of a result to dst, up to its last member: "Servers
+// SHOULD identify themselves in each result" of a modern client (2026-07-28,
+// basic, _meta).
+func (s *Server) begin(dst []byte, req *mcp.Request) []byte {
+	if isModern(req) {
+		return append(dst, s.prefix...)
+	}
+	return append(dst, '{')
+}
+
+// appendName appends the name of the next member of the object that dst ends in.
+func appendName(dst []byte, name string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	dst = append(dst, '"')
+	dst = append(dst, name...)
+	return append(dst, '"', ':')
+}
+
+func appendHints(dst []byte, ttl time.Duration, scope mcp.CacheScope) []byte {
+	dst = appendName(dst, "ttlMs")
+	dst = strconv.AppendInt(dst, ttl.Milliseconds(), 10)
+	dst = appendName(dst, "cacheScope")
+	return jsonrpc.AppendString(dst, string(scope))
+}
+
+// encodeResult encodes v, a result of package mcp.
+func encodeResult(v any) (mcp.Result, error) {
+	raw, err := json.Marshal(v, json.Deterministic(true))
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	return mcp.RawResult(raw), nil
+}
+
+// members completes what a function's result says of itself.
+func (c *Call) members(m *mcp.ResultMembers) {
+	if isModern(c.req) {
+		if m.ResultType == "" {
+			m.ResultType = mcp.Complete
+		}
+		if _, named := m.Meta[mcp.MetaServerInfo]; !named {
+			meta := make(mcp.Object, len(m.Meta)+1)
+			for name, value := range m.Meta {
+				meta[name] = value
+			}
+			meta[mcp.MetaServerInfo] = c.server.info.JSON()
+			m.Meta = meta
+		}
+	}
+}
+
+// finishRaw completes a result that a raw function has written.
+func (c *Call) finishRaw(r mcp.Result) mcp.Result {
+	if !isModern(c.req) || c.req.Notification {
+		return r
+	}
+	r.Value = r.Indexed()
+	meta := r.Get("_meta")
+	if _, named := meta.Lookup(mcp.MetaServerInfo); named {
+		return r
+	}
+	meta = jsonrpc.Edited(&meta, jsonrpc.Edit{Name: mcp.MetaServerInfo, Value: c.server.info.JSON()})
+	edits := []jsonrpc.Edit{{Name: "_meta", Value: meta.Raw()}}
+	if _, typed := r.Lookup("resultType"); !typed {
+		edits = append(edits, jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
+	}
+	return mcp.Result{Value: jsonrpc.Edited(&r.Value, edits...)}
+}
