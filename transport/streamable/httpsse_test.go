@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -568,4 +569,35 @@ func (c *sseClient) echoes(n int) error {
 		}
 	}
 	return nil
+}
+
+// TestSSETeardownRaces_B058 ends streams while messages are posted to them.
+func TestSSETeardownRaces_B058(t *testing.T) {
+	h := newSSE(t, newFixture(), func(o *streamable.HandlerOptions) { o.KeepAlive = time.Millisecond })
+	b := newBrowser(t, newServer(t, h)).at("/sse")
+	for i := range 100 {
+		c := openSSE(t, b)
+		c.say(t, initializeRequest("2024-11-05"))
+		var posting sync.WaitGroup
+		for id := range 4 {
+			posting.Go(func() {
+				body := legacyRequest(fmt.Sprint(id), "tools/call", `{"name":"progress","_meta":{"progressToken":1}}`)
+				resp, err := c.http.Post(c.url, "application/json", strings.NewReader(body))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				_ = resp.Body.Close()
+				if s := resp.StatusCode; s != 202 && s != 404 && s != 503 {
+					t.Errorf("B058: a POST at the end of its stream is answered with %d", s)
+				}
+			})
+		}
+		if i%2 == 0 {
+			posting.Wait()
+		}
+		_ = c.events.body.Close()
+		posting.Wait()
+	}
+	eventually(t, func() bool { return h.Streams() == 0 && h.InFlight() == 0 })
 }
