@@ -23,8 +23,8 @@ const (
 
 // SSEOptions configure an [SSEHandler]. The zero value is usable.
 type SSEOptions struct {
-	// Prefix is the path that the two endpoints are under, such as "/api";
-	// empty for none. The client is told it as part of where to post.
+	// Prefix is the path below which clients see the two endpoints, such as
+	// "/api"; empty for none. It is part of where they are told to post.
 	Prefix string
 	// Max is how many clients are served at a time; further ones get the status
 	// 503. Default DefaultMaxSSE.

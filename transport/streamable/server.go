@@ -34,7 +34,8 @@ type ServerOptions struct {
 	Path string // of the endpoint; default DefaultPath
 	// NoSSE leaves out the endpoints of clients of revision 2024-11-05. Else
 	// they are /sse and /message beside the endpoint, unless it is one of these
-	// itself, serves Plain, or modern clients only. SSE.Prefix does not count.
+	// itself, serves Plain, or modern clients only. SSE.Prefix is for proxies
+	// that show them to clients below another path.
 	NoSSE bool
 	// AllowRemote lets the server listen beyond loopback without
 	// authentication. Whoever reaches it can then use it.
@@ -161,7 +162,7 @@ func (s *Server) origin() string { return "http://" + s.listener.Addr().String()
 // hasSSE reports whether the endpoints of an [SSEHandler] are there.
 func (s *Server) hasSSE() bool { return s.routes[s.ssePath()].methods != nil }
 
-func (s *Server) ssePath() string { return s.sse.opts.Prefix + ssePath }
+func (s *Server) ssePath() string { return s.opts.parent() + ssePath }
 
 // Broadcast sends an event to everybody who watches /mcp/events. Data is JSON by
 // custom. It does not wait for anybody.
@@ -253,20 +254,25 @@ func (s *Server) newRoutes() map[string]route {
 			methods: []string{http.MethodGet, http.MethodHead}, serve: serveHealth,
 		},
 	}
-	own := s.sse.opts.Prefix
-	if s.opts.NoSSE || s.opts.Path == own+ssePath || s.opts.Path == own+messagePath {
+	parent := s.opts.parent()
+	if s.opts.NoSSE || s.opts.Path == parent+ssePath || s.opts.Path == parent+messagePath {
 		return routes
 	}
 	for name, route := range s.sse.routes {
-		routes[own+name] = route
+		routes[parent+name] = route
 	}
 	return routes
 }
 
+// parent returns what comes before the last part of the endpoint's path.
+func (o *ServerOptions) parent() string { return strings.TrimSuffix(path.Dir(o.Path), "/") }
+
 // besideEndpoint returns the options of the endpoints beside the endpoint.
 func (o *ServerOptions) besideEndpoint() SSEOptions {
 	sse := o.SSE
-	sse.Prefix = path.Dir(o.Path)
+	if sse.Prefix == "" {
+		sse.Prefix = o.parent()
+	}
 	return sse
 }
 

@@ -168,22 +168,25 @@ func TestRoutesUnderAnotherPath(t *testing.T) {
 // TestSSERoutes: the endpoints of old clients stand beside the endpoint, and
 // where they do not, the reply to another path says so.
 func TestSSERoutes(t *testing.T) {
-	const short = "Not found. Use POST %s, GET %[1]s/events, or GET %[1]s/health\""
-	const long = "Not found. Use POST %s, GET %[1]s/events, GET %[1]s/health, or GET %[2]s\""
+	const short = "GET %[1]s/events, or GET %[1]s/health\""
+	const long = "GET %[1]s/events, GET %[1]s/health, or GET %[2]s\""
 	for _, tt := range []struct {
 		name string
 		opts streamable.ServerOptions
 		path string // of the endpoint
 		sse  string // of the stream, empty for none
+		post string // where messages are to be posted
 	}{
-		{"by default", streamable.ServerOptions{}, "/mcp", "/sse"},
-		{"for legacy clients only", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: mcp.Legacy}}, "/mcp", "/sse"},
-		{"below another path", streamable.ServerOptions{Path: "/a/b/"}, "/a/b", "/a/sse"},
-		{"for modern clients only", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: mcp.Modern}}, "/mcp", ""},
-		{"plain", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Plain: true}}, "/mcp", ""},
-		{"left out", streamable.ServerOptions{NoSSE: true}, "/mcp", ""},
-		{"the endpoint has that path", streamable.ServerOptions{Path: "/sse"}, "/sse", ""},
-		{"the endpoint has the other path", streamable.ServerOptions{Path: "/message"}, "/message", ""},
+		{"by default", streamable.ServerOptions{}, "/mcp", "/sse", "/message"},
+		{"for legacy clients only", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: mcp.Legacy}}, "/mcp", "/sse", "/message"},
+		{"below another path", streamable.ServerOptions{Path: "/a/b/"}, "/a/b", "/a/sse", "/a/message"},
+		{"at the root", streamable.ServerOptions{Path: "/"}, "", "/sse", "/message"},
+		{"B076 behind a proxy", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{SSE: streamable.SSEOptions{Prefix: "x y"}}}, "/mcp", "/sse", "/x%20y/message"},
+		{"for modern clients only", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: mcp.Modern}}, "/mcp", "", ""},
+		{"plain", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Plain: true}}, "/mcp", "", ""},
+		{"left out", streamable.ServerOptions{NoSSE: true}, "/mcp", "", ""},
+		{"the endpoint has that path", streamable.ServerOptions{Path: "/sse"}, "/sse", "", ""},
+		{"the endpoint has the other path", streamable.ServerOptions{Path: "/message"}, "/message", "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s, err := streamable.Listen("127.0.0.1:0", echo, &tt.opts)
@@ -212,7 +215,7 @@ func TestSSERoutes(t *testing.T) {
 				t.Errorf("the stream is said to be at %s", s.SSEURL())
 			}
 			stream := readEvents(newBrowser(t, s.SSEURL()).open(t, "GET", "", nil))
-			if got := stream.await(t, "endpoint"); !strings.HasPrefix(got, "event: endpoint|data: "+strings.TrimSuffix(tt.sse, "sse")+"message?sessionId=") {
+			if got := stream.await(t, "endpoint"); !strings.HasPrefix(got, "event: endpoint|data: "+tt.post+"?sessionId=") {
 				t.Errorf("the first event is %q", got)
 			}
 		})
