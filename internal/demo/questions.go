@@ -115,7 +115,7 @@ func order(_ context.Context, call *server.Call, _ none) (string, error) {
 	}
 	var answer mcp.ElicitResult
 	if !call.Answer(next.key, &answer) {
-		return "", next.ask(drink)
+		return "", next.ask(call, drink)
 	}
 	if answer.Action != mcp.Accept {
 		return fmt.Sprintf("Nothing was ordered: %s.", answer.Action), nil
@@ -127,17 +127,20 @@ func order(_ context.Context, call *server.Call, _ none) (string, error) {
 		return "", fmt.Errorf("the answer is not on the menu: it must be one of %s", strings.Join(next.choices, ", "))
 	}
 	if drink == nil {
-		return "", sizes.ask([]byte(form.Choice))
+		return "", sizes.ask(call, []byte(form.Choice))
 	}
 	return fmt.Sprintf("Here is your %s %s.", form.Choice, drink), nil
 }
 
 // ask returns the error that asks the user to choose.
-func (m menu) ask(state []byte) error {
+func (m menu) ask(call *server.Call, state []byte) error {
 	choices := `"` + strings.Join(m.choices, `","`) + `"`
 	question := server.ElicitRequest(mcp.ElicitParams{
 		Message:         m.message,
 		RequestedSchema: schema(`"choice":{"type":"string","enum":[`+choices+`]}`, "choice"),
 	})
+	if err := call.MayAsk(question); err != nil {
+		return explain(call, err)
+	}
 	return server.NeedInput(map[string]mcp.InputRequest{m.key: question}, state)
 }

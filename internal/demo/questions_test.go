@@ -46,6 +46,10 @@ func TestQuestions(t *testing.T) {
 }
 
 func TestClientsThatCannotBeAskedAreTold(t *testing.T) {
+	order := request(t, mcp.MethodCallTool, `{"name":"order"}`)
+	if got := shown(demo.New("").Handle(t.Context(), order, &client{})); got != failure(cannot) {
+		t.Errorf("order gives %s", got)
+	}
 	const all = `{"elicitation":{},"sampling":{},"roots":{}}`
 	for _, tool := range []string{"ask", "sample", "roots"} {
 		for _, tt := range []struct {
