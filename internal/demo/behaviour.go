@@ -210,7 +210,7 @@ func runStructured(_ context.Context, c *call) (mcp.Result, error) {
 	return result(toolResult{Content: []object{textItem(summary)}, Structured: counts})
 }
 
-const cannotAsk = "The client cannot be asked: it has not declared elicitation, or its transport has no way for questions."
+const cannotAsk = "The client cannot be asked: it has not declared elicitation with forms."
 
 func runAsk(ctx context.Context, c *call) (mcp.Result, error) {
 	if !takesForms(c.req.Meta.Capabilities) {

@@ -296,7 +296,7 @@ func TestLogSendsWhatIsWanted(t *testing.T) {
 }
 
 func TestAsk(t *testing.T) {
-	const cannot = "The client cannot be asked: it has not declared elicitation, or its transport has no way for questions."
+	const cannot = "The client cannot be asked: it has not declared elicitation with forms."
 	answer := func(raw string, err error) func(*mcp.Request) (mcp.Result, error) {
 		return func(req *mcp.Request) (mcp.Result, error) {
 			want := `{"message":"What is your name?","requestedSchema":{"type":"object",` +

@@ -111,6 +111,11 @@ func (s *Server) callTool(ctx context.Context, req *mcp.Request, caller mcp.Call
 	if !ok {
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: name must be a string")
 	}
+	if _, ok := req.Params.Lookup("requestState"); ok {
+		// It is of an instance that has ended. Doing the work again is not what
+		// the client wants.
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: requestState is not known here")
+	}
 	args, err := arguments(req)
 	if err != nil {
 		return mcp.Result{}, err
