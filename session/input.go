@@ -33,7 +33,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 	if !needsInput(req, &result, err) {
 		return result, err
 	}
-	next, wait := *req, minRetryWait
+	wait := minRetryWait
 	for range MaxRounds {
 		responses, err := c.input(ctx, req.Method, &result)
 		if err != nil {
@@ -46,6 +46,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 			wait = min(2*wait, maxRetryWait)
 		}
 		state, _ := result.Lookup("requestState")
+		next := *req
 		next.Params = jsonrpc.Edited(&req.Params,
 			jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
 		if result, err = s.handler.Handle(ctx, &next, c); !needsInput(req, &result, err) {
@@ -126,26 +127,36 @@ func (c *caller) put(ctx context.Context, q *inputRequest) error {
 
 // joinAnswers returns the inputResponses that answer all questions.
 func joinAnswers(method string, questions []inputRequest) ([]byte, error) {
-	responses := []byte{'{'}
-	var failed error
-	for i := range questions {
-		q := &questions[i]
-		if q.err != nil && (failed == nil || errors.Is(failed, context.Canceled)) {
-			failed = &mcp.CallError{
-				Method: method, Kind: mcp.Cancelled, Outcome: mcp.Answered, Err: q.err,
-				Public: fmt.Sprintf("the client did not answer what the server asked (%s)", q.req.Method),
-			}
+	if q := unanswered(questions); q != nil {
+		return nil, &mcp.CallError{
+			Method: method, Kind: mcp.Cancelled, Outcome: mcp.Answered,
+			// The client's own error is not the answer to its call.
+			Err:    fmt.Errorf("%s: %v", q.req.Method, q.err),
+			Public: fmt.Sprintf("the client did not answer what the server asked (%s)", q.req.Method),
 		}
+	}
+	responses := []byte{'{'}
+	for i := range questions {
 		if i > 0 {
 			responses = append(responses, ',')
 		}
-		responses = append(jsonrpc.AppendString(responses, q.key), ':')
-		responses = append(responses, q.answer...)
-	}
-	if failed != nil {
-		return nil, failed
+		responses = append(jsonrpc.AppendString(responses, questions[i].key), ':')
+		responses = append(responses, questions[i].answer...)
 	}
 	return append(responses, '}'), nil
+}
+
+// unanswered returns the question that failed, nil if none did. Others that were
+// taken back because of it come second.
+func unanswered(questions []inputRequest) *inputRequest {
+	var first *inputRequest
+	for i := range questions {
+		q := &questions[i]
+		if q.err != nil && (first == nil || errors.Is(first.err, context.Canceled)) {
+			first = q
+		}
+	}
+	return first
 }
 
 // readQuestions returns the questions of a result, nil if it has none but a
