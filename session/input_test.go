@@ -112,7 +112,7 @@ func TestInputThatCannotBeHad(t *testing.T) {
 		{"a mode that is not declared", input(`"a":` + form + `,"b":{"method":"elicitation/create","params":{"mode":"url","url":"https://a"}}`),
 			`error -32021 Missing required client capability: the server asks elicitation/create {"requiredCapabilities":{"elicitation":{"url":{}}}}`},
 		{"tools that are not declared", input(`"a":{"method":"sampling/createMessage","params":{"tools":[]}}`),
-			`error -32021 Missing required client capability: the server asks sampling/createMessage {"requiredCapabilities":{"sampling":{}}}`},
+			`error -32021 Missing required client capability: the server asks sampling/createMessage {"requiredCapabilities":{"sampling":{"tools":{}}}}`},
 		{"something else", input(`"a":{"method":"vendor/x"}`), `error -32021 Missing required client capability: the server asks vendor/x `},
 		{"no method", input(`"a":{}`), `error -32603 Internal error: bad reply: a question of the server has no method`},
 		{"nothing", `{"resultType":"input_required"}`, `error -32603 Internal error: bad reply: the server's result needs input, and does not say which`},

@@ -158,10 +158,12 @@ func (c *Calls) Len() int {
 // was full.
 func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 
-// Owner returns the call that a message belongs to which does not say so: the
-// oldest one in flight that may carry it, provided that all calls in flight are
-// of one client. Several says that they are of more than one, in which case
-// nobody guesses. Listen calls and this process's own do not count.
+// Owner returns the call that a message belongs to which does not say so: of the
+// calls in flight that may says yes to the oldest one, if all in flight are of
+// one client. A call that waits for its client's answer comes last: its server
+// has most likely nothing to say in it, and the client would not hear it before
+// it answers. Requests of our own and listen calls do not count. If the calls
+// are of several clients, nobody owns the message, and several is true.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,11 +177,27 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		} else if call.client() != first.client() {
 			return nil, true
 		}
-		if may(call.Request) && (owner == nil || call.ID < owner.ID) {
+		if may(call.Request) && (owner == nil || call.before(owner)) {
 			owner = call
 		}
 	}
 	return owner, false
+}
+
+// before reports whether a message that says no call belongs to c rather than to
+// other.
+func (c *Call) before(other *Call) bool {
+	if a, b := c.asking(), other.asking(); a != b {
+		return b
+	}
+	return c.ID < other.ID
+}
+
+// asking reports whether a question of the call has not been answered.
+func (c *Call) asking() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open > 0
 }
 
 // Listening returns the listen calls in flight that may says yes to, and whether

@@ -158,6 +158,27 @@ func TestOwner_B151(t *testing.T) {
 	}
 }
 
+// TestCallsThatWaitForAnAnswerAreAskedLast: the client of a parked call hears
+// nothing before it answers.
+func TestCallsThatWaitForAnAnswerAreAskedLast(t *testing.T) {
+	var calls inflight.Calls
+	oldest, newer := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+	owner := func() *inflight.Call {
+		call, _ := calls.Owner(always)
+		return call
+	}
+	if owner() != oldest {
+		t.Error("the oldest call does not own the message")
+	}
+	ask := func(context.Context, mcp.Caller) {}
+	if !oldest.Ask(1, ask) || owner() != newer {
+		t.Error("the call that waits for an answer owns the message")
+	}
+	if !newer.Ask(1, ask) || owner() != oldest {
+		t.Error("of two calls that wait for answers the oldest does not own the message")
+	}
+}
+
 func TestListeningTellsSeveralClientsApart(t *testing.T) {
 	var calls inflight.Calls
 	all := func(*inflight.Call) bool { return true }
