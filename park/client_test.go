@@ -108,4 +108,6 @@ func logged(ctx context.Context, caller mcp.Caller, data string) {
 	_ = caller.Notify(ctx, &mcp.Notification{Method: mcp.NotificationMessage, Params: jsonrpc.Trusted([]byte(`{"level":"info","data":"` + data + `"}`))})
 }
 
-func result(text string) (mcp.Result, error) { return mcp.RawResult([]byte(`{"text":` + text + `}`)), nil }
+func result(text string) (mcp.Result, error) {
+	return mcp.RawResult([]byte(`{"text":` + text + `}`)), nil
+}
