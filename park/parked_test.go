@@ -97,7 +97,7 @@ func TestNothingOvertakesWhatIsHeld(t *testing.T) {
 		busy := o.busy
 		o.mu.Unlock()
 		var got []string
-		for _, line := range strings.Split(o.heard(), "\n") {
+		for line := range strings.SplitSeq(o.heard(), "\n") {
 			got = append(got, line[len(line)-3:len(line)-2])
 		}
 		if strings.Join(got, "") != "1234" || busy > 0 {
