@@ -64,6 +64,51 @@ func TestMessagesWhileParkedComeWithTheRetry_B139(t *testing.T) {
 	}
 }
 
+// TestNothingOvertakesWhatIsHeld: neither what comes while it is being sent, nor
+// the outcome; and the way back is not used when the exchange is over.
+func TestNothingOvertakesWhatIsHeld(t *testing.T) {
+	talk := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		asked := make(chan string)
+		go func() {
+			answer, _ := elicit(ctx, caller, "?")
+			asked <- answer
+		}()
+		<-time.After(time.Second)
+		logged(ctx, caller, "1")
+		logged(ctx, caller, "2")
+		<-asked
+		<-time.After(time.Second)
+		logged(ctx, caller, "3")
+		// Beside the next question, which ends the exchange meanwhile.
+		<-time.After(time.Minute)
+		go logged(ctx, caller, "4")
+		<-time.After(time.Second)
+		answer, err := elicit(ctx, caller, "?")
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		return result(answer)
+	}
+	bubble(t, talk, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		o := do(t.Context(), lot, greeting)
+		<-time.After(time.Minute)
+		o = doSlowly(t.Context(), lot, retry(greeting, o.state(t), `{"q1":{}}`), 10*time.Second)
+		o.mu.Lock()
+		busy := o.busy
+		o.mu.Unlock()
+		var got []string
+		for line := range strings.SplitSeq(o.heard(), "\n") {
+			got = append(got, line[len(line)-3:len(line)-2])
+		}
+		if strings.Join(got, "") != "1234" || busy > 0 {
+			t.Errorf("heard %q, %d are being sent", got, busy)
+		}
+		if o = do(t.Context(), lot, retry(greeting, o.state(t), `{"q2":{}}`)); o.String() != `{"text":{}}` {
+			t.Errorf("got %v", o)
+		}
+	})
+}
+
 func TestHeldMessagesAreBounded(t *testing.T) {
 	for _, tt := range []struct {
 		name     string

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -217,4 +218,82 @@ func TestRetriesAreNotForALegacyServer(t *testing.T) {
 	if n := len(w.all(mcp.MethodCallTool)); n != 1 {
 		t.Errorf("%d calls were sent", n)
 	}
+}
+
+// TestPagesAreAskedForOnce: a server that repeats a URL waits for the user, who
+// is not asked again, and the client is told when that is over.
+func TestPagesAreAskedForOnce(t *testing.T) {
+	page := func(url string) string {
+		return `{"resultType":"input_required","inputRequests":{"p":{"method":"elicitation/create","params":{"mode":"url","url":"` + url + `"}}}}`
+	}
+	start := func(t *testing.T, b *backend) (*session.Server, *called) {
+		s := session.NewServer(b, session.ServerOptions{})
+		t.Cleanup(s.Close)
+		if _, err := s.Handle(t.Context(), scan(t, strings.Replace(initialize, `"elicitation":{}`, `"elicitation":{"url":{}}`, 1)), nil); err != nil {
+			t.Fatal(err)
+		}
+		return s, callTool(t, s, `{"name":"t"}`)
+	}
+	open := func(t *testing.T, s *session.Server, c *called, url, action string) (elicitation string) {
+		t.Helper()
+		m := scan(t, <-c.out)
+		elicitation, _ = m.Body.LookupString("elicitationId")
+		if want := `{"mode":"url","url":"` + url + `","elicitationId":"` + elicitation + `"}`; elicitation == "" || string(m.Body.Raw()) != want {
+			t.Errorf("asked %s", m.Body.Raw())
+		}
+		s.Answered(scan(t, `{"jsonrpc":"2.0","id":`+m.ID.String()+`,"result":{"action":"`+action+`"}}`))
+		return elicitation
+	}
+	complete := func(id string) string {
+		return `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"` + id + `"}}`
+	}
+	t.Run("opened", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			results := append(slices.Repeat([]string{page("https://a")}, 30), page("https://b"), `{"content":[]}`)
+			b := needing(results...)
+			began := time.Now()
+			s, c := start(t, b)
+			first := open(t, s, c, "https://a", "accept")
+			if got := <-c.out; got != complete(first) {
+				t.Errorf("sent %s", got)
+			}
+			if took, want := time.Since(began), (1+2+4+8)*time.Second+25*15*time.Second; took != want {
+				t.Errorf("the server was asked for %v, want %v", took, want)
+			}
+			second := open(t, s, c, "https://b", "accept")
+			if got := <-c.done; got != `{"content":[]}` || <-c.out != complete(second) || first == second {
+				t.Errorf("got %s", got)
+			}
+			for i, params := range b.paramsOf()[1:] {
+				if params != `{"name":"t","inputResponses":{"p":{"action":"accept"}}}` {
+					t.Errorf("%d: %s", i, params)
+				}
+			}
+			s.Close()
+		})
+	})
+	t.Run("never done", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, c := start(t, needing(page("https://a")))
+			open(t, s, c, "https://a", "accept")
+			began := time.Now()
+			if got := <-c.done; !strings.Contains(got, `"limit":"MaxPageWait"`) || time.Since(began) > session.MaxPageWait {
+				t.Errorf("got %s after %v", got, time.Since(began))
+			}
+			s.Close()
+		})
+	})
+	t.Run("declined", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			s, c := start(t, needing(page("https://a"), page("https://a"), `{"content":[]}`))
+			first := open(t, s, c, "https://a", "decline")
+			if second := open(t, s, c, "https://a", "cancel"); first == second {
+				t.Error("the id is the same")
+			}
+			if got := <-c.done; got != `{"content":[]}` || len(c.out) > 0 {
+				t.Errorf("got %s", got)
+			}
+			s.Close()
+		})
+	})
 }

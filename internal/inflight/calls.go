@@ -158,12 +158,12 @@ func (c *Calls) Len() int {
 // was full.
 func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 
-// Owner returns the call that a message belongs to which does not say so: of the
-// calls in flight that may says yes to the oldest one, if all in flight are of
-// one client. A call that waits for its client's answer comes last: its server
-// has most likely nothing to say in it, and the client would not hear it before
-// it answers. Requests of our own and listen calls do not count. If the calls
-// are of several clients, nobody owns the message, and several is true.
+// Owner returns the call that a message belongs to which does not say so: the
+// oldest one in flight that may carry it, provided that all calls in flight are
+// of one client. Calls that wait for an answer of the client come last: they may
+// wait for long, and have nothing to say or to ask meanwhile. Several says that
+// the calls are of more than one client, in which case nobody guesses. Listen
+// calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,17 +184,16 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	return owner, false
 }
 
-// before reports whether a message that says no call belongs to c rather than to
-// other.
+// before reports whether c rather than other owns a message.
 func (c *Call) before(other *Call) bool {
-	if a, b := c.asking(), other.asking(); a != b {
-		return b
+	if asks, asked := c.asks(), other.asks(); asks != asked {
+		return asked
 	}
 	return c.ID < other.ID
 }
 
-// asking reports whether a question of the call has not been answered.
-func (c *Call) asking() bool {
+// asks reports whether a question of the call is open.
+func (c *Call) asks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open > 0
