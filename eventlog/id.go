@@ -33,7 +33,7 @@ func ParseID(session, id string) (Stream, uint64, error) {
 		return Stream{}, 0, fmt.Errorf("%q is no event id", id)
 	}
 	seq, err := strconv.ParseUint(number, 10, 64)
-	if err != nil || strconv.FormatUint(seq, 10) != number {
+	if err != nil || seq == 0 || strconv.FormatUint(seq, 10) != number {
 		return Stream{}, 0, fmt.Errorf("%q is no event id", id)
 	}
 	return Stream{Session: session, Name: name}, seq, nil
