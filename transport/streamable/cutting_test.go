@@ -119,7 +119,7 @@ func TestOurClientResumesOurServer_B107_B109(t *testing.T) {
 			cut.mu.Lock()
 			cuts := cut.cuts
 			cut.mu.Unlock()
-			if len(lengths) > 0 && cuts == 0 {
+			if len(lengths) > 0 && lengths[0] <= 1 && cuts == 0 { // several events may be one write
 				t.Error("no stream was cut")
 			}
 			if firstEventLost {
