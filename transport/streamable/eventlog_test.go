@@ -93,6 +93,35 @@ func TestEndedSessionsLeaveNothingInTheLog_B103(t *testing.T) {
 	}
 }
 
+// TestLateMessagesFindNoSession keeps a Caller for longer than it is valid.
+func TestLateMessagesFindNoSession(t *testing.T) {
+	w := newWitness()
+	opts := strictServer(t)
+	opts.Events = w
+	p, b := puppeteer(t, opts)
+	session := b.initialize(t, "2025-11-25")
+	stream := readEvents(b.call(t, session, "A", "Accept", "text/event-stream"))
+	var kept mcp.Caller
+	p.do(t, "A", func(_ context.Context, caller mcp.Caller) { kept = caller })
+	p.end("A")
+	stream.result(t, "A")
+	stream.wantEnd(t)
+	b.do(t, "DELETE", "", legacyHeader(session))
+	eventually(t, func() bool { _, dropped := w.state(session); return dropped })
+	if err := kept.Notify(t.Context(), &mcp.Notification{Method: "notifications/vendor/late"}); err != nil {
+		t.Errorf("a late notification: %v", err)
+	}
+	if _, err := kept.Ask(t.Context(), &mcp.Request{Method: mcp.MethodElicit}); err == nil {
+		t.Error("a late question is answered")
+	}
+	if err := mcp.Release(t.Context(), kept, 0); err != nil {
+		t.Errorf("a late release: %v", err)
+	}
+	if w.late != 0 {
+		t.Errorf("%d events came after the end", w.late)
+	}
+}
+
 func TestCloseDropsTheLog(t *testing.T) {
 	w := newWitness()
 	p := newPuppet()

@@ -89,6 +89,9 @@ type sessionOutlet struct {
 // open waits for it, except questions, which it may never come for.
 func (o sessionOutlet) Send(ctx context.Context, frame []byte) error {
 	own := o.handler.ownStream(o.session)
+	if own == nil {
+		return lost(frame, mcp.ErrClosed)
+	}
 	if !o.handler.delivering(own.stream) {
 		if err := lost(frame, errNoStream); err != nil {
 			return err
@@ -154,16 +157,19 @@ func (o *ownStream) delivered(at uint64) {
 	o.last = max(o.last, at)
 }
 
-// ownStream returns the stream of a session for what belongs to no request.
+// addStream gives a session its own stream, until it is forgotten.
+func (h *Handler) addStream(s *session.Held) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.own[s.ID] = newOwnStream(h.opts.Events, s.ID)
+}
+
+// ownStream returns the stream of a session for what belongs to no request, nil if
+// the session has ended.
 func (h *Handler) ownStream(s *session.Held) *ownStream {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	own := h.own[s.ID]
-	if own == nil {
-		own = newOwnStream(h.opts.Events, s.ID)
-		h.own[s.ID] = own
-	}
-	return own
+	return h.own[s.ID]
 }
 
 // forget drops the streams of a session that has ended.

@@ -66,6 +66,7 @@ func (p *post) initialize() *reject {
 		return rej
 	}
 	p.session = s
+	p.h.addStream(s)
 	s.SetOutlet(sessionOutlet{p.h, s})
 	// Before there is an exchange, which may have to begin the reply.
 	p.out.w.Header().Set(sessionHeader, s.ID)

@@ -58,9 +58,7 @@ func newLegacyReply(ctx context.Context, p *post) *legacyReply {
 	if !r.post.accept.json {
 		wait = 0
 	}
-	r.mu.Lock() // against a timer that fires at once
 	r.timer = time.AfterFunc(wait, r.openLate)
-	r.mu.Unlock()
 	return r
 }
 
