@@ -132,7 +132,7 @@ func TestLimits_TK1(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := eventlog.NewMemory(&tt.opts)
-			for _, name := range strings.Split(tt.append, "") {
+			for name := range strings.SplitSeq(tt.append, "") {
 				s := stream(strings.ToLower(name))
 				if name != s.Name {
 					s.Session = "other"

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/eventlog"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // TestDroppedCallIsResumed_B109_B122 drops the stream of a call at each point and
@@ -193,7 +194,10 @@ func TestStreamsAreNotMixed_B109_TG2(t *testing.T) {
 
 // TestOwnStreamIsKept follows a session's own stream through reconnects.
 func TestOwnStreamIsKept(t *testing.T) {
-	p, b := puppeteer(t, strictServer(t))
+	p, opts := newPuppet(), strict(t)
+	h := streamable.NewHandler(p, &opts)
+	t.Cleanup(h.Close)
+	b := newBrowser(t, newServer(t, h))
 	session := b.initialize(t, "2025-11-25")
 	b.legacy(t, session, legacyRequest("1", "resources/subscribe", `{"uri":"test://a"}`))
 	update := func(n int) *mcp.Notification {
@@ -216,6 +220,8 @@ func TestOwnStreamIsKept(t *testing.T) {
 	change(3)
 	third := stream.message(t, nth(3))
 	_ = stream.body.Close()
+	// What is sent before that is seen counts as sent.
+	eventually(t, func() bool { return h.Streams() == 0 })
 	change(4)
 	stream = readEvents(b.open(t, "GET", "", legacyHeader(session)))
 	if at := stream.opened(t); at != third {
