@@ -219,7 +219,7 @@ func (h *Handler) sessionless() bool { return h.opts.Plain || h.opts.Era == mcp.
 // post serves one POST: it reads the one message in the body and hands it to
 // the era that it belongs to.
 func (h *Handler) post(out *output) *reject {
-	p := &post{h: h, out: out}
+	p := &post{holding: holding{h: h}, out: out}
 	defer p.leave()
 	if h.inFlight.Add(1) > int64(h.opts.MaxInFlight) {
 		return unavailable("the limit MaxInFlight of %d is reached", h.opts.MaxInFlight)
@@ -246,27 +246,37 @@ func (h *Handler) post(out *output) *reject {
 
 // A post is one POST.
 type post struct {
-	h       *Handler
-	out     *output
-	accept  accepts
-	body    []byte
-	m       jsonrpc.Message
-	session *session.Held // that it is of, nil for none
-	reuse   bool          // nobody needs the body afterwards
-	handed  bool          // a reply that may outlive the POST has taken over
+	holding
+
+	out    *output
+	accept accepts
+	m      jsonrpc.Message
+	handed bool // a reply that may outlive the POST holds all now
 }
 
-// leave gives back what the post holds, unless a reply has taken that over.
+// leave ends the post.
 func (p *post) leave() {
-	if p.handed {
-		return
+	if !p.handed {
+		p.giveBack()
 	}
-	p.h.inFlight.Add(-1)
-	if p.session != nil {
-		p.session.Release()
+}
+
+// A holding is what a message holds while it is served: its place among those in
+// flight, its session, and its body.
+type holding struct {
+	h       *Handler
+	session *session.Held // nil for none
+	body    []byte
+	reuse   bool // nobody needs the body afterwards
+}
+
+func (h *holding) giveBack() {
+	h.h.inFlight.Add(-1)
+	if h.session != nil {
+		h.session.Release()
 	}
-	if p.reuse {
-		recycle(p.body)
+	if h.reuse {
+		recycle(h.body)
 	}
 }
 

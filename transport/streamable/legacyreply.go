@@ -21,11 +21,15 @@ import (
 // Two goroutines have it: that of the call, which sends and finishes, and that of
 // the HTTP request, which delivers. The call goes on without the other.
 type legacyReply struct {
+	holding
+
 	// Set at construction.
-	post  post
-	ctx   context.Context // of the one call, which does not end with its HTTP request
-	ready chan struct{}   // closed when the reply is a stream or is whole
-	timer *time.Timer     // makes it a stream
+	out    *output
+	accept accepts
+	m      *jsonrpc.Message // used again after the last goroutine has left
+	ctx    context.Context  // of the one call, which does not end with its HTTP request
+	ready  chan struct{}    // closed when the reply is a stream or is whole
+	timer  *time.Timer      // makes it a stream
 
 	users atomic.Int32 // goroutines that have it
 
@@ -48,38 +52,46 @@ type legacyBody struct {
 // newLegacyReply returns the reply to a post, and takes over what that holds until
 // both goroutines have ended.
 func newLegacyReply(ctx context.Context, p *post) *legacyReply {
-	r := &legacyReply{post: *p, ctx: ctx, ready: make(chan struct{})}
-	p.handed = true
-	r.post.reuse = p.m.Kind == jsonrpc.Request
+	r := &legacyReply{
+		holding: p.holding, out: p.out, accept: p.accept,
+		m: messages.Get().(*jsonrpc.Message), ctx: ctx, ready: make(chan struct{}),
+	}
+	*r.m, p.handed = p.m, true
+	r.reuse = p.m.Kind == jsonrpc.Request
 	r.users.Store(2)
-	r.post.h.callBegins()
-	o := r.post.out.opts
-	wait := min(o.StreamAfter, o.KeepAlive)
-	if !r.post.accept.json {
+	r.h.callBegins()
+	wait := min(p.h.opts.StreamAfter, p.h.opts.KeepAlive)
+	if !p.accept.json {
 		wait = 0
 	}
 	r.timer = time.AfterFunc(wait, r.openLate)
 	return r
 }
 
+var messages = sync.Pool{New: func() any { return new(jsonrpc.Message) }}
+
 // serve makes the call of a request.
 func (r *legacyReply) serve() {
 	defer r.ended()
-	result, err := r.post.h.handleLegacy(r.ctx, r.post.session, &r.post.m, r)
+	result, err := r.h.handleLegacy(r.ctx, r.session, r.m, r)
 	r.end(&legacyBody{status: http.StatusOK, response: true, result: result, err: err})
 }
 
 // ended is called at the end of the call's goroutine.
 func (r *legacyReply) ended() {
 	r.leave()
-	r.post.h.callEnded()
+	r.h.callEnded()
 }
 
-// leave gives back what the post holds if nobody else has the reply.
+// leave gives back what the reply holds if nobody else has it. Who keeps it
+// nevertheless, as a Caller, finds it finished.
 func (r *legacyReply) leave() {
-	if r.users.Add(-1) == 0 {
-		r.post.leave()
+	if r.users.Add(-1) > 0 {
+		return
 	}
+	*r.m = jsonrpc.Message{}
+	messages.Put(r.m)
+	r.giveBack()
 }
 
 var errLeft = errors.New("the client has gone")
@@ -90,7 +102,7 @@ func (r *legacyReply) Send(ctx context.Context, frame []byte) error {
 	if r.sendWithin(ctx, frame) == nil {
 		return nil
 	}
-	return sessionOutlet{r.post.h, r.post.session}.Send(ctx, frame)
+	return sessionOutlet{r.h, r.session}.Send(ctx, frame)
 }
 
 func (r *legacyReply) send(frame []byte) error { return r.sendWithin(r.ctx, frame) }
@@ -108,7 +120,7 @@ func (r *legacyReply) sendWithin(ctx context.Context, frame []byte) error {
 	return err
 }
 
-func (r *legacyReply) log() eventlog.Log { return r.post.h.opts.Events }
+func (r *legacyReply) log() eventlog.Log { return r.h.opts.Events }
 
 // open makes the reply an event stream, which begins with an event that stands for
 // its beginning. A client that has gone before does not know the stream. r.mu is
@@ -117,17 +129,17 @@ func (r *legacyReply) open(ctx context.Context) error {
 	switch {
 	case r.delivery != nil:
 		return nil
-	case r.left || r.post.out.r.Context().Err() != nil:
+	case r.left || r.out.r.Context().Err() != nil:
 		return errLeft
 	}
-	s := r.post.session
+	s := r.session
 	stream := eventlog.Stream{Session: s.ID, Name: rand.Text()}
 	first, err := r.log().Append(ctx, stream, nil)
 	if err != nil {
-		r.post.h.opts.Logger.Warn("a reply cannot be a stream", "err", err)
+		r.h.opts.Logger.Warn("a reply cannot be a stream", "err", err)
 		return err
 	}
-	r.delivery = r.post.h.begin(&delivery{out: r.post.out, stream: stream, polls: s.Revision().HasPolling(), at: first})
+	r.delivery = r.h.begin(&delivery{out: r.out, stream: stream, polls: s.Revision().HasPolling(), at: first})
 	close(r.ready)
 	return nil
 }
@@ -144,16 +156,16 @@ func (r *legacyReply) openLate() {
 
 // Release implements [mcp.Releaser].
 func (r *legacyReply) Release(ctx context.Context, retry time.Duration) error {
-	if !r.post.session.Revision().HasPolling() {
+	if !r.session.Revision().HasPolling() {
 		return nil
 	}
 	if retry <= 0 {
-		retry = r.post.h.opts.Retry
+		retry = r.h.opts.Retry
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.finished && r.open(ctx) == nil {
-		r.post.h.release(r.delivery.stream, retry)
+		r.h.release(r.delivery.stream, retry)
 	}
 	return nil
 }
@@ -164,7 +176,7 @@ var _ mcp.Releaser = (*legacyReply)(nil)
 func (r *legacyReply) streaming() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.delivery != nil || !r.post.accept.json
+	return r.delivery != nil || !r.accept.json
 }
 
 // finish ends the reply with its last message, nil for none.
@@ -177,7 +189,7 @@ func (r *legacyReply) end(body *legacyBody) {
 	r.timer.Stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.delivery == nil && !r.post.accept.json && !body.isEmpty() {
+	if r.delivery == nil && !r.accept.json && !body.isEmpty() {
 		// What cannot be a stream is JSON nevertheless.
 		_ = r.open(r.ctx)
 	}
@@ -188,7 +200,7 @@ func (r *legacyReply) end(body *legacyBody) {
 		return
 	}
 	if err := r.append(body); err != nil {
-		r.post.h.opts.Logger.Warn("a response is lost", "err", err)
+		r.h.opts.Logger.Warn("a response is lost", "err", err)
 	}
 }
 
@@ -213,7 +225,7 @@ func (r *legacyReply) encode(body *legacyBody, write func(frame []byte) error) e
 		return write(body.frame)
 	}
 	return transport.WithFrame(func(dst []byte) []byte {
-		return appendReply(dst, r.post.m.ID, body.result, body.err)
+		return appendReply(dst, r.m.ID, body.result, body.err)
 	}, write)
 }
 
@@ -222,7 +234,7 @@ func (r *legacyReply) deliver() {
 	defer r.leave()
 	select {
 	case <-r.ready:
-	case <-r.post.out.r.Context().Done():
+	case <-r.out.r.Context().Done():
 		if r.abandon() {
 			return
 		}
@@ -244,7 +256,7 @@ func (r *legacyReply) abandon() bool {
 
 // write writes a reply that is no stream.
 func (r *legacyReply) write() {
-	out := r.post.out
+	out := r.out
 	if r.whole.isEmpty() {
 		out.empty(r.whole.status)
 		return
