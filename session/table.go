@@ -20,7 +20,8 @@ type TableOptions struct {
 	Max  int           // sessions at a time; default DefaultMaxSessions
 	Idle time.Duration // a session without requests or streams ends after it; default DefaultIdle
 	// Ended is called with a session's id when the session has been closed
-	// and nobody uses it any more. Nil for nothing.
+	// and nobody uses it any more. It may be called concurrently. Nil for
+	// nothing.
 	Ended func(id string)
 }
 

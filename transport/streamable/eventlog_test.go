@@ -3,6 +3,7 @@ package streamable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -264,4 +265,63 @@ func TestLogThatFails_R22(t *testing.T) {
 	}
 	w.fail(false)
 	readEvents(b.open(t, "GET", "", legacyHeader(session))).opened(t)
+}
+
+// A stuckWriter is a client that reads nothing until it is let go.
+type stuckWriter struct {
+	*httptest.ResponseRecorder
+
+	began chan struct{}
+	free  chan struct{}
+}
+
+func (w *stuckWriter) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "vendor/n") {
+		select {
+		case w.began <- struct{}{}:
+		default:
+		}
+		<-w.free
+	}
+	return w.ResponseRecorder.Write(p)
+}
+
+// TestReaderThatFallsBehindIsCutOff_TK1 has the limits pass a client that reads too
+// slowly: its stream ends, so that it asks and is told, and has no gap.
+func TestReaderThatFallsBehindIsCutOff_TK1(t *testing.T) {
+	p := newPuppet()
+	h := streamable.NewHandler(p, &streamable.HandlerOptions{Events: eventlog.NewMemory(&eventlog.Options{StreamEvents: 3})})
+	defer h.Close()
+	id := visit(h, "POST", initializeRequest("2025-11-25"), legacyHeader("")).Header().Get("Mcp-Session-Id")
+	w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		r := httptest.NewRequest("POST", "http://localhost/mcp", strings.NewReader(callOf("A")))
+		r.Header = legacyHeader(id)
+		h.ServeHTTP(w, r)
+	}()
+	p.notify(t, "A", 1)
+	await(t, w.began)
+	for i := 2; i <= 9; i++ {
+		p.notify(t, "A", i)
+	}
+	close(w.free)
+	await(t, served)
+	body := w.Body.String()
+	for i := 1; i <= 9; i++ {
+		if got, want := strings.Contains(body, fmt.Sprintf(`"A%d"`, i)), i == 1; got != want {
+			t.Errorf("notification %d: %v in %q", i, got, body)
+		}
+	}
+	r := visit(h, "GET", "", legacyHeader(id, "Last-Event-Id", lastID(body)))
+	if r.Code != 400 || !strings.Contains(r.Body.String(), "StreamEvents of 3") {
+		t.Errorf("coming back: %d %s", r.Code, r.Body)
+	}
+	p.end("A")
+}
+
+func lastID(body string) string {
+	ids := firstID.FindAllStringSubmatch(body, -1)
+	return ids[len(ids)-1][1]
 }
