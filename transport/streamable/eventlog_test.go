@@ -325,3 +325,41 @@ func lastID(body string) string {
 	ids := firstID.FindAllStringSubmatch(body, -1)
 	return ids[len(ids)-1][1]
 }
+
+// TestNewerStreamBeginsAfterTheOlder_B104 opens a session's own stream again while
+// the one before is writing.
+func TestNewerStreamBeginsAfterTheOlder_B104(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPuppet()
+		h := streamable.NewHandler(p, nil)
+		defer h.Close()
+		id := visit(h, "POST", initializeRequest("2025-11-25"), legacyHeader("")).Header().Get("Mcp-Session-Id")
+		call := request(h, "POST", callOf("A"), legacyHeader(id))
+		await(t, p.tool("A").began)
+		call.leave()
+		await(t, call.done)
+		p.notify(t, "A", 1)
+		w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+		older := make(chan struct{})
+		go func() {
+			defer close(older)
+			r := httptest.NewRequest("GET", "http://localhost/mcp", nil)
+			r.Header = legacyHeader(id)
+			h.ServeHTTP(w, r)
+		}()
+		await(t, w.began)
+		newer := request(h, "GET", "", legacyHeader(id))
+		synctest.Wait()
+		close(w.free)
+		await(t, older)
+		p.notify(t, "A", 2)
+		synctest.Wait()
+		newer.leave()
+		await(t, newer.done)
+		p.end("A")
+		first, second := w.Body.String(), newer.reply.Body.String()
+		if !strings.Contains(first, `"A1"`) || strings.Contains(first, `"A2"`) || strings.Contains(second, `"A1"`) || !strings.Contains(second, `"A2"`) {
+			t.Errorf("the older stream brought %q, the newer %q", first, second)
+		}
+	})
+}
