@@ -119,6 +119,10 @@ func (o *origin) excerpt(data []byte) string {
 }
 
 // redacted returns an address without what may be a secret in it.
+// Redacted returns a URL without what may be secret in it: user, query and
+// fragment.
+func Redacted(address string) string { return redacted(address) }
+
 func redacted(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {

@@ -20,6 +20,9 @@ type StatusError struct {
 	Status      int
 	ContentType string
 	Excerpt     string // the beginning of the body, at most 200 bytes
+	// RetryAfter is how long the server wants to be left alone, 0 if it does
+	// not say.
+	RetryAfter time.Duration
 }
 
 // Error names the status and what came with it.

@@ -1,0 +1,226 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// A Client is a connection to a server that heals. It is safe for concurrent use.
+type Client struct {
+	// Set at construction.
+	opts Options
+	link *link
+	ctx  context.Context // ends what belongs to no call
+
+	tokens  atomic.Int64 // progress tokens so far
+	level   atomic.Pointer[mcp.Level]
+	tools   toolBook
+	cache   cache
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	watching bool // guarded by mu
+	closed   bool // guarded by mu
+}
+
+// Connect connects to a server. Ctx ends the connecting, not the connection. It
+// fails if the first attempt does; later ones are [Healing]'s.
+func Connect(ctx context.Context, target Target, opts *Options) (*Client, error) {
+	o := opts.withDefaults()
+	dial, err := o.dialOptions()
+	if err != nil {
+		return nil, fmt.Errorf("declaring capabilities: %w", err)
+	}
+	c := &Client{opts: o, link: newLink(target, dial, &o)}
+	c.level.Store(&o.LogLevel)
+	c.tools.init(o.Repeat)
+	c.cache.init()
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	if err := c.link.start(ctx); err != nil {
+		c.cancel()
+		return nil, fmt.Errorf("connecting to %s: %w", target, err)
+	}
+	if c.Verdict().Era == mcp.Legacy {
+		c.watch()
+	}
+	return c, nil
+}
+
+// Close ends the connection. Calls in flight fail with [mcp.ErrClosed]. It may be
+// called more than once, and returns within a few seconds even if the server
+// never answers.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed = true
+	c.mu.Unlock()
+	c.cancel()
+	err := c.link.close()
+	c.running.Wait()
+	return err
+}
+
+// State returns how the connection is and, if it is not connected, why.
+func (c *Client) State() (State, error) { return c.link.current() }
+
+// Verdict returns how the server is spoken to: that of the last connection. It can
+// be kept for [Options].Prior.
+func (c *Client) Verdict() Verdict {
+	c.link.mu.Lock()
+	defer c.link.mu.Unlock()
+	return c.link.verdict
+}
+
+// Server returns what the server says of itself: a DiscoverResult, whatever the
+// server's era.
+func (c *Client) Server(ctx context.Context) (*mcp.DiscoverResult, error) {
+	var result mcp.DiscoverResult
+	if err := c.request(ctx, mcp.MethodDiscover, nil, nil, &result); err != nil {
+		return nil, err
+	}
+	return &result, nil
+}
+
+// Handle implements [mcp.Handler]: it makes any request, with the client's
+// timeouts and over whatever connection there is. Questions go to caller, and a
+// result that needs input comes back as it is. What req does not say of its
+// client, this client adds.
+func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	own := *req
+	c.introduce(&own.Meta)
+	ctx, clock := startClock(ctx, c.opts.Timeout, c.opts.MaxTimeout)
+	defer clock.done()
+	if req.Method == mcp.MethodListen {
+		clock.stop() // it ends with ctx
+	}
+	return c.handle(ctx, &own, &guardedCaller{caller: caller, clock: clock})
+}
+
+// introduce says whose request it is, unless the request says it itself.
+func (c *Client) introduce(meta *mcp.Metadata) {
+	if meta.Client == nil {
+		meta.Client = c.link.dial.Client
+	}
+	if meta.Capabilities == nil {
+		meta.Capabilities = c.link.dial.Capabilities
+	}
+	if meta.LogLevel == "" {
+		meta.LogLevel = *c.level.Load()
+	}
+}
+
+// CallOptions configure one call. The zero value is usable.
+type CallOptions struct {
+	// Timeout and MaxTimeout are those of [Options] for this call.
+	Timeout    time.Duration
+	MaxTimeout time.Duration
+	// Progress gets the call's progress, in order, before the call returns. It
+	// must not wait for long.
+	Progress func(*mcp.ProgressParams)
+	// LogLevel is the least severe log message that this call wants; empty for
+	// the client's.
+	LogLevel mcp.Level
+	// Meta are members of the request's _meta.
+	Meta mcp.Object
+}
+
+// request makes a typed request and decodes its result into result, a pointer, or
+// nil for none.
+func (c *Client) request(ctx context.Context, method string, params any, opts *CallOptions, result any) error {
+	raw, err := c.raw(ctx, method, params, opts)
+	if err != nil || result == nil {
+		return err
+	}
+	if err := json.Unmarshal(raw.Raw(), result); err != nil {
+		return badReply(method, err)
+	}
+	return nil
+}
+
+func (c *Client) raw(ctx context.Context, method string, params any, opts *CallOptions) (mcp.Result, error) {
+	req, err := c.newRequest(method, params, opts)
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	idle, whole := c.opts.Timeout, c.opts.MaxTimeout
+	if opts != nil && opts.Timeout > 0 {
+		idle = opts.Timeout
+	}
+	if opts != nil && opts.MaxTimeout > 0 {
+		whole = opts.MaxTimeout
+	}
+	ctx, clock := startClock(ctx, idle, whole)
+	defer clock.done()
+	return c.complete(ctx, req, &guardedCaller{caller: &answerer{client: c, opts: opts}, clock: clock})
+}
+
+func (c *Client) newRequest(method string, params any, opts *CallOptions) (*mcp.Request, error) {
+	req, err := mcp.NewRequest(method, params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: encoding its params: %w", method, err)
+	}
+	if opts != nil {
+		req.Meta.LogLevel = opts.LogLevel
+		meta := opts.Meta
+		if opts.Progress != nil {
+			req.Meta.ProgressToken = jsonrpc.IntID(c.tokens.Add(1))
+		}
+		if len(meta) > 0 {
+			raw, err := mcp.NewJSON(meta)
+			if err != nil {
+				return nil, fmt.Errorf("%s: encoding its _meta: %w", method, err)
+			}
+			req.Params = jsonrpc.Edited(&req.Params, jsonrpc.Edit{Name: "_meta", Value: raw})
+		}
+	}
+	c.introduce(&req.Meta)
+	return req, nil
+}
+
+// Notify sends the server a notification.
+func (c *Client) Notify(ctx context.Context, method string, params any) error {
+	req, err := c.newRequest(method, params, nil)
+	if err != nil {
+		return err
+	}
+	req.Notification = true
+	edge, _, err := c.link.get(ctx, method)
+	if err != nil {
+		return err
+	}
+	_, err = edge.Handle(ctx, req, mcp.NoCaller{})
+	return err
+}
+
+// Ping returns when the server has answered.
+func (c *Client) Ping(ctx context.Context) error {
+	method := mcp.MethodPing
+	if c.Verdict().Era == mcp.Modern {
+		method = mcp.MethodDiscover // modern servers have no ping
+	}
+	return c.request(ctx, method, nil, nil, nil)
+}
+
+// SetLogLevel sets the least severe log message that is wanted from now on; empty
+// for none.
+func (c *Client) SetLogLevel(level mcp.Level) error {
+	if level != "" && !level.Valid() {
+		return fmt.Errorf("%q is no log level", level)
+	}
+	c.level.Store(&level)
+	return nil
+}
+
+// RootsChanged tells the server that [Options].Roots answers otherwise than
+// before. Modern servers need not be told.
+func (c *Client) RootsChanged(ctx context.Context) error {
+	return c.Notify(ctx, mcp.NotificationRootsListChanged, nil)
+}

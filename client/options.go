@@ -1,0 +1,178 @@
+package client
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+)
+
+// Options configure a [Client]. The zero value is usable: a client that can be
+// asked nothing.
+type Options struct {
+	// Info is what the client calls itself. Default: mcpsplice.
+	Info mcp.Implementation
+	// Era is the server's, if it is known; NoEra finds out, and prefers the
+	// modern one.
+	Era mcp.Era
+	// Prior is what [Client.Verdict] said of the same server before: it is
+	// believed until the server shows otherwise.
+	Prior *Verdict
+
+	// Timeout is how long a call may go on without progress, and MaxTimeout
+	// with it; the time in which a question of the call is open does not count.
+	// Defaults DefaultTimeout and DefaultMaxTimeout. [CallOptions] can say
+	// otherwise for one call.
+	Timeout    time.Duration
+	MaxTimeout time.Duration
+
+	// Elicit answers elicitation/create: with a form filled in, which gets the
+	// schema's defaults where it lacks fields, or after a URL was opened
+	// (params.Mode says which, as far as ElicitURL allows it). Nil declares that
+	// nobody can be asked.
+	Elicit func(ctx context.Context, params *mcp.ElicitParams) (*mcp.ElicitResult, error)
+	// ElicitURL declares that Elicit also takes URLs.
+	ElicitURL bool
+	// Sample answers sampling/createMessage. Nil declares that there is no
+	// model.
+	Sample func(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
+	// SampleTools declares that Sample takes tools.
+	SampleTools bool
+	// Roots answers roots/list. Nil declares that there are no roots;
+	// [Client.RootsChanged] tells servers that they have changed.
+	Roots func(ctx context.Context) ([]mcp.Root, error)
+	// Extensions and Experimental are declared as they are.
+	Extensions   mcp.Object
+	Experimental mcp.Object
+
+	// LogLevel is the least severe log message that is wanted; empty for none.
+	LogLevel mcp.Level
+	// Log gets log messages. It is called in their order by one goroutine for
+	// each call, and must not wait for long.
+	Log func(*mcp.LogParams)
+
+	// Repeat says which tools may be called again when it is not known whether
+	// a call was executed. Nil stands for those that are annotated as read-only
+	// or idempotent.
+	Repeat func(tool *mcp.Tool) bool
+	// Healing bounds connecting again.
+	Healing Healing
+	// State is told each change of the connection's state, in order.
+	State func(State, error)
+	// Logger gets what the client does on its own account. Nil for silence.
+	Logger *slog.Logger
+}
+
+// Healing bounds how a connection that has ended is made again. The zero value
+// is usable.
+type Healing struct {
+	// Off leaves it to calls to connect again: nothing is done unasked.
+	Off bool
+	// MinWait and MaxWait bound the wait before an attempt, which is random up
+	// to a bound that doubles from MinWait to MaxWait. A call ends it. Defaults
+	// DefaultMinWait and DefaultMaxWait.
+	MinWait, MaxWait time.Duration
+	// Crashes is how many attempts and connections may fail within Window;
+	// then nothing is attempted until one of them is older. Defaults
+	// DefaultCrashes and DefaultWindow.
+	Crashes int
+	Window  time.Duration
+}
+
+// Defaults of [Options] and [Healing].
+const (
+	DefaultTimeout    = 30 * time.Second
+	DefaultMaxTimeout = 10 * time.Minute
+	DefaultMinWait    = 500 * time.Millisecond
+	DefaultMaxWait    = 30 * time.Second
+	DefaultCrashes    = 12
+	DefaultWindow     = time.Minute
+)
+
+// A Verdict is what was found out about a server: how it is spoken to.
+type Verdict struct {
+	Era      mcp.Era
+	Revision mcp.Revision
+}
+
+func (o *Options) withDefaults() Options {
+	var d Options
+	if o != nil {
+		d = *o
+	}
+	if d.Info.Name == "" {
+		d.Info = mcp.Implementation{Name: "mcpsplice", Version: "0"}
+	}
+	if d.Timeout <= 0 {
+		d.Timeout = DefaultTimeout
+	}
+	if d.MaxTimeout <= 0 {
+		d.MaxTimeout = DefaultMaxTimeout
+	}
+	if d.Repeat == nil {
+		d.Repeat = repeatAnnotated
+	}
+	if d.State == nil {
+		d.State = func(State, error) {}
+	}
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	d.Healing = d.Healing.withDefaults()
+	return d
+}
+
+func (h Healing) withDefaults() Healing {
+	if h.MinWait <= 0 {
+		h.MinWait = DefaultMinWait
+	}
+	if h.MaxWait <= 0 {
+		h.MaxWait = DefaultMaxWait
+	}
+	if h.Crashes <= 0 {
+		h.Crashes = DefaultCrashes
+	}
+	if h.Window <= 0 {
+		h.Window = DefaultWindow
+	}
+	return h
+}
+
+// capabilities are what the client declares: what it has functions for.
+func (o *Options) capabilities() mcp.ClientCapabilitySet {
+	set := mcp.ClientCapabilitySet{Extensions: o.Extensions, Experimental: o.Experimental}
+	if o.Elicit != nil {
+		set.Elicitation = &mcp.ElicitationCapability{}
+		if o.ElicitURL {
+			set.Elicitation = &mcp.ElicitationCapability{Form: mcp.Object{}, URL: mcp.Object{}}
+		}
+	}
+	if o.Sample != nil {
+		set.Sampling = &mcp.SamplingCapability{}
+		if o.SampleTools {
+			set.Sampling.Tools = mcp.Object{}
+		}
+	}
+	if o.Roots != nil {
+		set.Roots = &mcp.ListCapability{ListChanged: true}
+	}
+	return set
+}
+
+// dialOptions are those of each connection.
+func (o *Options) dialOptions() (transport.DialOptions, error) {
+	capabilities, err := mcp.NewJSON(o.capabilities())
+	if err != nil {
+		return transport.DialOptions{}, err
+	}
+	dial := transport.DialOptions{
+		Era: o.Era, Client: o.Info.JSON(), Capabilities: capabilities, Logger: o.Logger,
+		MaxCall: o.MaxTimeout + transport.DefaultMaxCall, // the client's own clock ends calls
+	}
+	if dial.Era == mcp.NoEra && o.Prior != nil {
+		dial.Era = o.Prior.Era
+	}
+	return dial, nil
+}

@@ -1,0 +1,122 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// Bounds of calls whose results need input.
+const (
+	// MaxRounds is how often such a call is made again.
+	MaxRounds = 16
+	// MaxInputRequests is how many questions one result may hold.
+	MaxInputRequests = 64
+)
+
+// Waits before a call is made again whose result asks nothing.
+const (
+	minRetryWait = 100 * time.Millisecond
+	maxRetryWait = 15 * time.Second
+)
+
+// complete makes a call, and makes it again with the answers while its results
+// need input (2026-07-28, patterns/mrtr, Client Requirements).
+func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guardedCaller) (mcp.Result, error) {
+	pause := minRetryWait
+	for round := 0; ; round++ {
+		result, err := c.handle(ctx, req, caller)
+		if err != nil || !mcp.MayNeedInput(req.Method) {
+			return result, err
+		}
+		result.Value = result.Indexed()
+		if result.Type() != mcp.InputRequired {
+			return result, nil
+		}
+		if round == MaxRounds {
+			return mcp.Result{}, &mcp.CallError{
+				Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxRounds", Outcome: mcp.Answered,
+				Public: fmt.Sprintf("the server still needs input after %d rounds", MaxRounds),
+			}
+		}
+		var need mcp.InputRequiredResult
+		if err := json.Unmarshal(result.Raw(), &need); err != nil {
+			return mcp.Result{}, badReply(req.Method, err)
+		}
+		responses, err := c.respond(ctx, req.Method, &need, caller)
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		if len(need.InputRequests) == 0 {
+			if !wait(ctx, pause) {
+				return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: kindOf(ctx), Outcome: mcp.Answered, Err: context.Cause(ctx)}
+			}
+			pause = min(2*pause, maxRetryWait)
+		}
+		state, _ := result.Lookup("requestState")
+		again := *req
+		again.Params = jsonrpc.Edited(&req.Params,
+			jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
+		req = &again
+		caller.used.Store(false) // it is a request of its own
+	}
+}
+
+// respond answers the questions of a result, all at once. It returns nil if there
+// are none.
+func (c *Client) respond(ctx context.Context, method string, need *mcp.InputRequiredResult, caller mcp.Caller) (mcp.JSON, error) {
+	switch n := len(need.InputRequests); {
+	case n == 0 && need.RequestState == "":
+		return nil, badReply(method, errors.New("the result needs input, and does not say which"))
+	case n == 0:
+		return nil, nil
+	case n > MaxInputRequests:
+		return nil, &mcp.CallError{
+			Method: method, Kind: mcp.LimitExceeded, Limit: "MaxInputRequests", Outcome: mcp.Answered,
+			Public: fmt.Sprintf("the server asks %d questions at once", n),
+		}
+	}
+	var (
+		asking    sync.WaitGroup
+		mu        sync.Mutex
+		responses = make(mcp.Object)
+		failure   error
+	)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for key, question := range need.InputRequests {
+		asking.Go(func() {
+			req := &mcp.Request{Method: question.Method}
+			if question.Params != nil {
+				req.Params = jsonrpc.Trusted(question.Params)
+			}
+			result, err := caller.Ask(ctx, req)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				if failure == nil {
+					failure = fmt.Errorf("answering %s: %w", question.Method, err)
+				}
+				cancel() // the other answers would be of no use
+				return
+			}
+			responses[key] = result.Raw()
+		})
+	}
+	asking.Wait()
+	if failure != nil {
+		return nil, &mcp.CallError{Method: method, Kind: mcp.Cancelled, Outcome: mcp.Answered, Err: failure}
+	}
+	return mcp.NewJSON(responses)
+}
+
+func badReply(method string, err error) error {
+	return &mcp.CallError{Method: method, Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err}
+}
