@@ -279,7 +279,7 @@ func (c *Call) structuredResult(raw []byte) mcp.Result {
 	dst = c.server.begin(dst, c.req)
 	dst = appendName(dst, "content")
 	dst = append(dst, `[{"type":"text","text":`...)
-	dst = jsonrpc.AppendString(dst, string(raw))
+	dst = jsonrpc.AppendString(dst, raw)
 	dst = append(dst, `}],"structuredContent":`...)
 	dst = append(dst, raw...)
 	return mcp.RawResult(append(dst, '}'))
