@@ -23,7 +23,7 @@ const (
 	// that a part of the schema is applied to a part of the value is one, and
 	// one more for each 256 bytes of that; comparing the items of an array with
 	// each other takes the square of their number unless they are simple.
-	MaxValidationSteps = 50_000_000
+	MaxValidationSteps = 5_000_000
 )
 
 // A schema checks values. It is safe for concurrent use.
@@ -97,7 +97,7 @@ func (s *schema) check(raw []byte) error {
 		return plainly(err)
 	}
 	b := budget{left: MaxValidationSteps}
-	if !b.spend(weigh(v), visits{s.root: 1}) {
+	if !b.spend(weigh(v), newVisits(map[*part]int{s.root: 1})) {
 		return fmt.Errorf("checking it would take more steps than the limit MaxValidationSteps of %d", MaxValidationSteps)
 	}
 	if err := s.slow.Validate(v); err != nil {
