@@ -12,13 +12,15 @@ import (
 type checker struct {
 	never bool // the schema false
 
-	types      typeSet // 0 for any
-	properties map[string]*property
-	required   []string // all of them properties
-	additional *checker // of properties that are not named; nil for anything
-	items      *checker // nil for anything
-	values     []any    // enum and const; nil for anything
-	pattern    *regexp.Regexp
+	types       typeSet // 0 for any
+	properties  map[string]*property
+	required    []string         // all of them properties
+	additional  *checker         // of properties that are not named; nil for anything
+	items       *checker         // nil for anything
+	values      []any            // enum and const; nil for anything
+	set         map[any]struct{} // of values
+	pattern     *regexp.Regexp
+	patternSize int
 
 	minLength, maxLength         int
 	minItems, maxItems           int
@@ -116,9 +118,7 @@ func (c *checker) keyword(name string, value any) bool {
 		rest, isObject := value.(map[string]any)
 		c.never, ok = true, isObject && len(rest) == 0
 	case "pattern":
-		text, isString := value.(string)
-		pattern, err := regexp.Compile(text)
-		c.pattern, ok = pattern, isString && err == nil
+		ok = c.takePattern(value)
 	case "minLength":
 		ok = count(value, &c.minLength)
 	case "maxLength":
@@ -205,8 +205,24 @@ func (c *checker) takeValues(values []any) bool {
 			return false
 		}
 	}
-	c.values = values
+	c.values, c.set = values, make(map[any]struct{}, len(values))
+	for _, value := range values {
+		c.set[value] = struct{}{}
+	}
 	return len(values) > 0
+}
+
+// takePattern takes up a pattern. One that is none or too large is refused by the
+// library of schemas, and before it.
+func (c *checker) takePattern(value any) bool {
+	text, ok := value.(string)
+	size, err := patternSize(text)
+	if !ok || err != nil {
+		return false
+	}
+	c.pattern, err = regexp.Compile(text)
+	c.patternSize = size
+	return err == nil
 }
 
 // take takes up a bound, and reports whether it is the first one of its side.

@@ -17,6 +17,10 @@ type part struct {
 	rank   int     // a part comes before those that it applies in place
 	here   []*part // applied to the same value
 	unique bool    // compares the items of an array with each other
+	weight int     // what it looks up whatever the value
+
+	pattern  int // size of the pattern of a text
+	patterns int // of those that members' names are compared with
 
 	properties map[string]*part
 	members    []*part // applied to every member
@@ -33,6 +37,8 @@ type graph struct {
 	named map[string]*jsonschema.Schema   // by URI with fragment
 	loose map[string][]*jsonschema.Schema // by anchor, for dynamic references
 	ranks int
+
+	references int // how many there are
 }
 
 var (
@@ -127,7 +133,11 @@ func (g *graph) walk(s *jsonschema.Schema, base *url.URL, pointer string) error 
 		g.named[id.String()+"#"+pointer] = s
 		base, pointer = &url.URL{Scheme: id.Scheme, Host: id.Host, Path: id.Path, Opaque: id.Opaque, RawQuery: id.RawQuery}, ""
 	}
-	g.parts[s], g.bases[s] = &part{unique: s.UniqueItems}, base
+	p, err := newPart(s)
+	if err != nil {
+		return err
+	}
+	g.parts[s], g.bases[s] = p, base
 	g.order = append(g.order, s)
 	g.named[base.String()+"#"+pointer] = s
 	for _, anchor := range []string{s.Anchor, s.DynamicAnchor} {
@@ -141,6 +151,35 @@ func (g *graph) walk(s *jsonschema.Schema, base *url.URL, pointer string) error 
 			return err
 		}
 	}
+	return nil
+}
+
+// newPart returns a part without what it applies.
+func newPart(s *jsonschema.Schema) (*part, error) {
+	p := &part{unique: s.UniqueItems, weight: len(s.Enum) + len(s.Required) + len(s.Properties)}
+	for _, names := range s.DependentRequired {
+		p.weight += 1 + len(names)
+	}
+	for _, names := range s.DependencyStrings {
+		p.weight += 1 + len(names)
+	}
+	size, err := patternSize(s.Pattern)
+	p.pattern = size
+	for pattern := range s.PatternProperties {
+		if size, err = patternSize(pattern); err != nil {
+			break
+		}
+		p.patterns += size
+	}
+	return p, err
+}
+
+// refer notes that p applies others by reference.
+func (g *graph) refer(p *part, to ...*part) error {
+	if g.references += len(to); g.references > MaxSchemaReferences {
+		return fmt.Errorf("has more references than the limit MaxSchemaReferences of %d", MaxSchemaReferences)
+	}
+	p.here = append(p.here, to...)
 	return nil
 }
 
@@ -192,16 +231,20 @@ func (g *graph) connect(s *jsonschema.Schema) error {
 		if err != nil {
 			return err
 		}
-		p.here = append(p.here, to)
-	}
-	if s.DynamicRef != "" {
-		_, name, _ := strings.Cut(s.DynamicRef, "#")
-		add(&p.here, g.loose[name]...)
-		if to, err := g.target(s, s.DynamicRef); err == nil && len(g.loose[name]) == 0 {
-			p.here = append(p.here, to)
+		if err := g.refer(p, to); err != nil {
+			return err
 		}
 	}
-	return nil
+	if s.DynamicRef == "" {
+		return nil
+	}
+	_, name, _ := strings.Cut(s.DynamicRef, "#")
+	var to []*part
+	add(&to, g.loose[name][:min(len(g.loose[name]), MaxSchemaReferences+1)]...)
+	if one, err := g.target(s, s.DynamicRef); err == nil && to == nil {
+		to = append(to, one)
+	}
+	return g.refer(p, to...)
 }
 
 // rankFrom gives p and what it applies in place their ranks, and reports whether

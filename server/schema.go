@@ -15,15 +15,26 @@ import (
 // Bounds of schemas and of what is checked against them, so that no arguments
 // take a processor for long.
 const (
-	// MaxSchemaBytes is how long a schema may be, and MaxSchemaNodes how many
-	// JSON values it may hold.
+	// MaxSchemaBytes is how long a schema may be, MaxSchemaNodes how many JSON
+	// values it may hold, MaxSubschemas how many of these may be schemas, and
+	// MaxSchemaDepth in how many others one of them may stand.
 	MaxSchemaBytes = 1 << 20
 	MaxSchemaNodes = 20_000
-	// MaxValidationSteps is how many steps checking one value may take: each time
-	// that a part of the schema is applied to a part of the value is one, and
-	// one more for each 256 bytes of that; comparing the items of an array with
-	// each other takes the square of their number unless they are simple.
-	MaxValidationSteps = 5_000_000
+	MaxSubschemas  = 10_000
+	MaxSchemaDepth = 64
+	// MaxSchemaReferences is how many references a schema may hold. A dynamic
+	// one counts for each schema that it may lead to.
+	MaxSchemaReferences = 10_000
+	// MaxValidationSteps is how many steps checking one value may take. Each time
+	// that a part of the schema is applied to a part of the value is one, with one
+	// more for each 256 bytes of that and for each name or value that the part
+	// lists. Comparing the items of an array with each other takes the square of
+	// their number unless they are simple, and matching a pattern one step for 128
+	// bytes times the pattern's size.
+	MaxValidationSteps = 1_000_000
+	// MaxCheckedValues is how many JSON values may be checked at once where they
+	// must be decoded for it: with a schema of more than the usual keywords.
+	MaxCheckedValues = 250_000
 )
 
 // A schema checks values. It is safe for concurrent use.
@@ -49,8 +60,12 @@ func newSchema(raw mcp.JSON) (*schema, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if n := countValues(tree); n > MaxSchemaNodes {
-		return nil, fmt.Errorf("schema of %d values is over the limit MaxSchemaNodes of %d", n, MaxSchemaNodes)
+	var size extent
+	if size.count(tree); size.values > MaxSchemaNodes {
+		return nil, fmt.Errorf("schema of %d values is over the limit MaxSchemaNodes of %d", size.values, MaxSchemaNodes)
+	}
+	if err := size.schema(tree, 0); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
 	}
 	if object, ok := tree.(map[string]any); ok {
 		if dialect, told := object["$schema"].(string); told && !slices.Contains(dialects, dialect) {
@@ -87,18 +102,20 @@ const maxShownReason = 1000
 // check returns why raw, valid JSON, is not as the schema has it.
 func (s *schema) check(raw []byte) error {
 	if s.fast != nil {
-		if m := s.fast.check(raw); m != nil {
+		if m := s.fast.check(raw, newBudget()); m != nil {
 			return m
 		}
 		return nil
+	}
+	if n := mostValues(raw); n > MaxCheckedValues {
+		return fmt.Errorf("about %d JSON values are over the limit MaxCheckedValues of %d", n, MaxCheckedValues)
 	}
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return plainly(err)
 	}
-	b := budget{left: MaxValidationSteps}
-	if !b.spend(weigh(v), newVisits(map[*part]int{s.root: 1})) {
-		return fmt.Errorf("checking it would take more steps than the limit MaxValidationSteps of %d", MaxValidationSteps)
+	if !newBudget().spend(weigh(v), newVisits(map[*part]int{s.root: 1})) {
+		return errors.New("checking it " + tooManySteps)
 	}
 	if err := s.slow.Validate(v); err != nil {
 		return errors.New(shortened(err.Error(), maxShownReason))
@@ -106,17 +123,22 @@ func (s *schema) check(raw []byte) error {
 	return nil
 }
 
-// countValues returns how many JSON values v is made of.
-func countValues(v any) int {
+var tooManySteps = fmt.Sprintf("would take more steps than the limit MaxValidationSteps of %d", MaxValidationSteps)
+
+// mostValues returns how many JSON values raw may be made of: names of members
+// count, too. It is found out before any of them is made.
+func mostValues(raw []byte) int {
 	n := 1
-	switch v := v.(type) {
-	case map[string]any:
-		for _, member := range v {
-			n += countValues(member)
-		}
-	case []any:
-		for _, item := range v {
-			n += countValues(item)
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '[', '{', ',', ':':
+			n++
+		case '"':
+			for i++; i < len(raw) && raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
 		}
 	}
 	return n
