@@ -28,11 +28,17 @@ func added(definition mcp.Tool) (reason any) {
 	return nil
 }
 
-func TestSchemasThatCannotBeCheckedAreRefused_B164(t *testing.T) {
-	doubling := `{"type":"object","$defs":{"d0":{"type":"string"}`
+// doubling returns a schema in which every reference leads to two others.
+func doubling() string {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","$defs":{"d0":{"type":"string"}`)
 	for i := range 40 {
-		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
+		fmt.Fprintf(&b, `,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
 	}
+	return b.String() + `},"properties":{"a":{"$ref":"#/$defs/d40"}}}`
+}
+
+func TestSchemasThatCannotBeCheckedAreRefused_B164(t *testing.T) {
 	tests := []struct{ name, schema, want string }{
 		{"no JSON", `{"type":"object"`, `unexpected EOF`},
 		{"not of objects", `{"type":"string"}`, `its type must be object`},
@@ -49,7 +55,7 @@ func TestSchemasThatCannotBeCheckedAreRefused_B164(t *testing.T) {
 		{"too deep for the checker", `{"type":"object","properties":{"a":` + nested(5000, `{"not":`, `true`, `}`) + `}}`, `limit MaxSchemaDepth of 128`},
 		{"a member twice", `{"type":"object","title":"a","title":"b"}`, `duplicate`},
 		{"defaults that are of another type", `{"type":"object","properties":{"a":{"default":1}}}`, ``},
-		{"many references", doubling + `},"properties":{"a":{"$ref":"#/$defs/d40"}}}`, ``}, // as long as nobody gives it an a
+		{"many references", doubling(), ``}, // as long as nobody gives it an a
 		{"an endless tree", `{"type":"object","properties":{"child":{"$ref":"#"}}}`, ``},
 		{"a dynamic tree", `{"type":"object","$dynamicAnchor":"n","properties":{"child":{"$dynamicRef":"#n"}}}`, ``},
 	}
@@ -103,11 +109,6 @@ func nested(depth int, open, kernel, end string) string {
 }
 
 func TestHostileValuesAreBounded_B164(t *testing.T) {
-	doubling := `{"$defs":{"d0":{"type":"string"}`
-	for i := range 40 {
-		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
-	}
-	doubling += `},"properties":{"a":{"$ref":"#/$defs/d40"}}}`
 	// Two ways down at every level, as in a tree whose nodes are of one of two kinds.
 	tree := `{"oneOf":[{"properties":{"kind":{"const":"a"},"child":{"$ref":"#"}}},{"properties":{"kind":{"const":"b"},"child":{"$ref":"#"}}}]}`
 	const steps = "limit MaxValidationSteps"
@@ -116,8 +117,8 @@ func TestHostileValuesAreBounded_B164(t *testing.T) {
 		pairs[i] = fmt.Sprintf(`[%d]`, i)
 	}
 	tests := []struct{ name, schema, value, want string }{
-		{"references that double", doubling, `{"a":"x"}`, steps},
-		{"references that are not met", doubling, `{"b":"x"}`, ""},
+		{"references that double", doubling(), `{"a":"x"}`, steps},
+		{"references that are not met", doubling(), `{"b":"x"}`, ""},
 		{"a deep tree of two kinds", tree, nested(200, `{"kind":"a","child":`, `{}`, `}`), steps},
 		{"many arrays that must differ", `{"uniqueItems":true}`, `[` + strings.Join(pairs, ",") + `]`, steps},
 		{"many numbers that must differ", `{"uniqueItems":true}`, `[` + strings.NewReplacer("[", "", "]", "").Replace(strings.Join(pairs, ",")) + `]`, ""},

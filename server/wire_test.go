@@ -121,7 +121,7 @@ func (p *peer) send(method, params string) (int, chan message) {
 	p.methods[fmt.Sprint(id)] = method
 	p.waiting[fmt.Sprint(id)] = response
 	p.mu.Unlock()
-	p.line.post([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, p.withMeta(params))))
+	p.line.post(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%d,"method":%q,"params":%s}`, id, method, p.withMeta(params)))
 	return id, response
 }
 
@@ -328,7 +328,7 @@ func (l *stdioLine) post(raw []byte) {
 }
 
 func (l *stdioLine) abandon(id int) {
-	l.post([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)))
+	l.post(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id))
 }
 
 // An httpLine is an HTTP endpoint.
@@ -408,7 +408,7 @@ func (l *httpLine) post(raw []byte) {
 
 func (l *httpLine) abandon(id int) {
 	if l.p.revision.Era() != mcp.Modern {
-		l.post([]byte(fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id)))
+		l.post(fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}`, id))
 		return
 	}
 	l.mu.Lock()
