@@ -3,6 +3,7 @@ package jsonrpc
 import (
 	"bytes"
 	"math/bits"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -17,7 +18,38 @@ func Unquote(raw []byte) (string, bool) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw), true
 	}
-	return string(appendUnescaped(make([]byte, 0, len(raw)), raw)), true
+	// What is unescaped is no longer. A builder needs no second copy of it.
+	var b strings.Builder
+	b.Grow(len(raw))
+	for len(raw) > 0 {
+		if i := bytes.IndexByte(raw, '\\'); i != 0 {
+			if i < 0 {
+				i = len(raw)
+			}
+			b.Write(raw[:i])
+			raw = raw[i:]
+			continue
+		}
+		var piece [utf8.UTFMax]byte
+		n := escapeSize(raw)
+		b.Write(appendUnescaped(piece[:0], raw[:n]))
+		raw = raw[n:]
+	}
+	return b.String(), true
+}
+
+// escapeSize returns the length of the escape that raw begins with, both halves
+// of a surrogate pair taken together.
+func escapeSize(raw []byte) int {
+	if raw[1] != 'u' {
+		return 2
+	}
+	if r, _ := hex4(raw[2:]); utf16.IsSurrogate(r) {
+		if low, ok := lowSurrogate(raw[6:]); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
+			return 12
+		}
+	}
+	return 6
 }
 
 // appendUnescaped appends the inside of a valid JSON string without escapes.

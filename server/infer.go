@@ -64,8 +64,8 @@ func (o ownSchemas) find(t reflect.Type, pointed bool, seen map[reflect.Type]boo
 	case reflect.Slice, reflect.Array, reflect.Map:
 		o.find(t.Elem(), false, seen)
 	case reflect.Struct:
-		for i := range t.NumField() {
-			o.find(t.Field(i).Type, false, seen)
+		for field := range t.Fields() {
+			o.find(field.Type, false, seen)
 		}
 	}
 }

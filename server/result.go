@@ -1,6 +1,7 @@
 package server
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
@@ -56,9 +57,7 @@ func (c *Call) members(m *mcp.ResultMembers) {
 		}
 		if _, named := m.Meta[mcp.MetaServerInfo]; !named {
 			meta := make(mcp.Object, len(m.Meta)+1)
-			for name, value := range m.Meta {
-				meta[name] = value
-			}
+			maps.Copy(meta, m.Meta)
 			meta[mcp.MetaServerInfo] = c.server.info.JSON()
 			m.Meta = meta
 		}

@@ -28,11 +28,17 @@ func added(definition mcp.Tool) (reason any) {
 	return nil
 }
 
-func TestSchemasThatCannotBeCheckedAreRefusedWhenAToolIsAdded(t *testing.T) {
-	doubling := `{"type":"object","$defs":{"d0":{"type":"string"}`
+// doubling returns a schema in which every reference leads to two others.
+func doubling() string {
+	var b strings.Builder
+	b.WriteString(`{"type":"object","$defs":{"d0":{"type":"string"}`)
 	for i := range 40 {
-		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
+		fmt.Fprintf(&b, `,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
 	}
+	return b.String() + `},"properties":{"a":{"$ref":"#/$defs/d40"}}}`
+}
+
+func TestSchemasThatCannotBeCheckedAreRefused_B164(t *testing.T) {
 	tests := []struct{ name, schema, want string }{
 		{"no JSON", `{"type":"object"`, `unexpected EOF`},
 		{"not of objects", `{"type":"string"}`, `its type must be object`},
@@ -45,9 +51,11 @@ func TestSchemasThatCannotBeCheckedAreRefusedWhenAToolIsAdded(t *testing.T) {
 		{"itself dynamically", `{"type":"object","$dynamicAnchor":"n","allOf":[{"$dynamicRef":"#n"}]}`, `without end`},
 		{"too long", `{"type":"object","title":"` + strings.Repeat("x", server.MaxSchemaBytes) + `"}`, `limit MaxSchemaBytes of 1048576`},
 		{"too many values", `{"type":"object","enum":[` + strings.Repeat("1,", server.MaxSchemaNodes) + `1]}`, `limit MaxSchemaNodes of 20000`},
+		{"too deep", `{"type":"object","properties":{"a":` + nested(5000, `{"items":`, `true`, `}`) + `}}`, `limit MaxSchemaDepth of 64`},
+		{"too deep for the checker", `{"type":"object","properties":{"a":` + nested(5000, `{"not":`, `true`, `}`) + `}}`, `limit MaxSchemaDepth of 64`},
 		{"a member twice", `{"type":"object","title":"a","title":"b"}`, `duplicate`},
 		{"defaults that are of another type", `{"type":"object","properties":{"a":{"default":1}}}`, ``},
-		{"many references", doubling + `},"properties":{"a":{"$ref":"#/$defs/d40"}}}`, ``}, // as long as nobody gives it an a
+		{"many references", doubling(), ``}, // as long as nobody gives it an a
 		{"an endless tree", `{"type":"object","properties":{"child":{"$ref":"#"}}}`, ``},
 		{"a dynamic tree", `{"type":"object","$dynamicAnchor":"n","properties":{"child":{"$dynamicRef":"#n"}}}`, ``},
 	}
@@ -64,7 +72,7 @@ func TestSchemasThatCannotBeCheckedAreRefusedWhenAToolIsAdded(t *testing.T) {
 	}
 }
 
-func TestReferencesAreNeverFetched(t *testing.T) {
+func TestReferencesAreNeverFetched_B164(t *testing.T) {
 	var fetched atomic.Int32
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetched.Add(1)
@@ -77,6 +85,9 @@ func TestReferencesAreNeverFetched(t *testing.T) {
 		`{"type":"object","$dynamicRef":"%s/s.json#a"}`,
 		`{"type":"object","$id":"%s/root.json","properties":{"a":{"$ref":"s.json"}}}`,
 		`{"type":"object","$schema":"%s/dialect.json"}`,
+		`{"type":"object","title":"%s","$ref":"other.json"}`,
+		`{"type":"object","title":"%s","$ref":"//127.0.0.1/other.json"}`,
+		`{"type":"object","title":"%s","$ref":"data:application/json,{}"}`,
 		`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd","title":"%s"}}}`,
 	} {
 		schema = fmt.Sprintf(schema, listener.URL)
@@ -97,12 +108,7 @@ func nested(depth int, open, kernel, end string) string {
 	return strings.Repeat(open, depth) + kernel + strings.Repeat(end, depth)
 }
 
-func TestHostileValuesAreBounded(t *testing.T) {
-	doubling := `{"$defs":{"d0":{"type":"string"}`
-	for i := range 40 {
-		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
-	}
-	doubling += `},"properties":{"a":{"$ref":"#/$defs/d40"}}}`
+func TestHostileValuesAreBounded_B164(t *testing.T) {
 	// Two ways down at every level, as in a tree whose nodes are of one of two kinds.
 	tree := `{"oneOf":[{"properties":{"kind":{"const":"a"},"child":{"$ref":"#"}}},{"properties":{"kind":{"const":"b"},"child":{"$ref":"#"}}}]}`
 	const steps = "limit MaxValidationSteps"
@@ -111,8 +117,8 @@ func TestHostileValuesAreBounded(t *testing.T) {
 		pairs[i] = fmt.Sprintf(`[%d]`, i)
 	}
 	tests := []struct{ name, schema, value, want string }{
-		{"references that double", doubling, `{"a":"x"}`, steps},
-		{"references that are not met", doubling, `{"b":"x"}`, ""},
+		{"references that double", doubling(), `{"a":"x"}`, steps},
+		{"references that are not met", doubling(), `{"b":"x"}`, ""},
 		{"a deep tree of two kinds", tree, nested(200, `{"kind":"a","child":`, `{}`, `}`), steps},
 		{"many arrays that must differ", `{"uniqueItems":true}`, `[` + strings.Join(pairs, ",") + `]`, steps},
 		{"many numbers that must differ", `{"uniqueItems":true}`, `[` + strings.NewReplacer("[", "", "]", "").Replace(strings.Join(pairs, ",")) + `]`, ""},
