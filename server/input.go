@@ -24,7 +24,8 @@ func (e *inputError) Error() string { return "input is required" }
 // patterns/mrtr). The function is called again with the answers
 // ([Call.Answer]) and the state ([Call.State]). Nothing is kept in this process
 // meanwhile: state is sealed and travels with the client. Questions and state
-// must not both be empty.
+// must not both be empty; a state may be about 6,000 bytes long ([park.MaxState]
+// as it travels).
 func NeedInput(questions map[string]mcp.InputRequest, state []byte) error {
 	return &inputError{questions, state}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -270,4 +271,43 @@ func TestListenEndsGracefullyWhileANotificationWaits(t *testing.T) {
 		}
 		s.Changed("u:a") // to nobody
 	})
+}
+
+// TestAbandonedListensLeaveNothing: of clients that ask, listen and never come
+// back.
+func TestAbandonedListensLeaveNothing_TK3(t *testing.T) {
+	s := watched(&server.Options{MaxListens: 4})
+	req := request(mcp.MethodListen, `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["u:a","u:b/"]}}`)
+	var before, after runtime.MemStats
+	for i := range 10_000 {
+		if i == 1000 {
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		if _, err := s.Handle(ctx, request(mcp.MethodDiscover, `{}`), mcp.NoCaller{}); err != nil {
+			t.Fatal(err)
+		}
+		gone := leaving{leave: leave}
+		if _, err := s.Handle(ctx, req, gone); err != nil {
+			t.Fatalf("listen call %d: %v", i, err)
+		}
+		s.Changed("u:a", "u:b/c")
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 1<<20 {
+		t.Errorf("they have left %d bytes", grown)
+	}
+}
+
+// leaving is a client that goes away when its listen call is acknowledged.
+type leaving struct {
+	mcp.NoCaller
+	leave context.CancelFunc
+}
+
+func (l leaving) Notify(context.Context, *mcp.Notification) error {
+	l.leave()
+	return nil
 }

@@ -33,8 +33,10 @@ func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out
 		return nil, err // before anything trusts the schemas
 	}
 	t.presets = presetsOf(definition.InputSchema)
-	if _, err := t.decode(withPresets(mcp.JSON("{}"), t.presets), nil); err != nil && t.presets != nil {
-		return nil, fmt.Errorf("input schema: its defaults: %w", err)
+	if t.presets != nil {
+		if _, err := t.decode(withPresets(mcp.JSON("{}"), t.presets), nil); err != nil {
+			return nil, fmt.Errorf("input schema: its defaults: %w", err)
+		}
 	}
 	if s.opts.SkipValidation {
 		return t, nil
