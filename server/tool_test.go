@@ -439,6 +439,9 @@ func TestDefinitionsThatAreNoneEndTheProgram(t *testing.T) {
 		"a type that JSON does not have": func(s *server.Server) {
 			server.AddTool(s, mcp.Tool{Name: "t"}, func(context.Context, *server.Call, struct{ C chan int }) (string, error) { return "", nil })
 		},
+		"a header annotation that nobody can follow": func(s *server.Server) {
+			s.AddTool(mcp.Tool{Name: "t", InputSchema: mcp.JSON(`{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"X\r\nY"}}}`)}, nil)
+		},
 		"a short key":         func(*server.Server) { newServer(&server.Options{StateKey: make([]byte, 15)}) },
 		"a method of ours":    func(s *server.Server) { s.Method("tools/call", nil) },
 		"a nameless prompt":   func(s *server.Server) { s.AddPrompt(mcp.Prompt{}, nil) },
