@@ -59,7 +59,7 @@ func TestLimitsOfSchemas_TJ2_TK1_B164_R35(t *testing.T) {
 		{"MaxSchemaReferences", references(server.MaxSchemaReferences - 4), dynamic(101, 100)},
 		{"MaxSchemaReferences", dynamic(100, 100), dynamic(3000, 3000)},
 		{"MaxPatternSize", pattern(strings.Repeat("x", maximum)), pattern(strings.Repeat("x", maximum+1))},
-		{"MaxPatternSize", pattern("(?:x{100}){9}"), pattern("(?:xyzabcdefghi{100}){100}")},
+		{"MaxPatternSize", pattern("(?:abcdefgh){1000}"), pattern("(?:abcdefghijk){1000}")},
 		{"MaxPatternSize", names(strings.Repeat("x", maximum)), names(strings.Repeat("x", maximum+1))},
 		{"MaxPatternSize", pattern("x"), pattern(strings.Repeat("(a|b)?", 20_000))},
 	}
@@ -73,7 +73,7 @@ func TestLimitsOfSchemas_TJ2_TK1_B164_R35(t *testing.T) {
 			if took := time.Since(start); took > 10*time.Second { // 100 ms, on a machine that does nothing else
 				t.Errorf("it took %v to refuse %.100s", took, test.over)
 			}
-			if !strings.Contains(reason, "limit "+test.limit+" of ") && !strings.Contains(reason, "invalid repeat count") || len(reason) > 500 {
+			if !strings.Contains(reason, "limit "+test.limit+" of ") || len(reason) > 500 {
 				t.Errorf("%.100s over the limit: %.300v", test.over, reason)
 			}
 		})
