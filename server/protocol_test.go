@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -326,6 +327,7 @@ func (p *peer) openListens(s *everyFeature) {
 		select {
 		case m := <-p.notes:
 			told = m.Method == mcp.NotificationToolsListChanged
+		case <-time.After(5 * time.Millisecond): // once more
 		case <-p.t.Context().Done():
 			p.t.Fatal("no change was told")
 		}
