@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -27,6 +28,7 @@ func TestNewJSONKeepsTheTokensOfJSON(t *testing.T) {
 			`{"role":"user","content":{"type":"tool_use","id":"i","name":"n","input":` + odd + `}}`},
 		{"with white space", mcp.JSON(spaced), `{"a":1.0}`},
 		{"absent", mcp.JSON(nil), `null`},
+		{"text that is not UTF-8 after much that is", []string{strings.Repeat("x", 1<<20), "\xff"}, `["` + strings.Repeat("x", 1<<20) + "\",\"\ufffd\"]"},
 		{"a duration", 3 * time.Nanosecond, `3`},
 		{"text that is not UTF-8", mcp.Contents{&mcp.Text{Text: "\xff"}}, "[{\"type\":\"text\",\"text\":\"\ufffd\"}]"},
 	}

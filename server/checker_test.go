@@ -133,6 +133,9 @@ func TestUnknownKeywordsAreLeftToTheLibrary(t *testing.T) {
 		{`{"$defs":{"s":{"$anchor":"here","type":"string"}},"items":{"$ref":"#here"}}`, `["x"]`, `[1]`},
 		{`{"$id":"https://example.com/a","$defs":{"s":{"$id":"b","type":"string"}},"items":{"$ref":"b"}}`, `["x"]`, `[1]`},
 		{`{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"}],"additionalItems":false}`, `["a"]`, `["a",1]`},
+		{`{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"s":{"$id":"#here","type":"string"}},"properties":{"a":{"$ref":"#here"}}}`, `{"a":"x"}`, `{"a":1}`},
+		{`{"$defs":{"a/b ~":{"type":"string"}},"items":{"$ref":"#/$defs/a~1b%20~0"}}`, `["x"]`, `[1]`},
+		{`{"allOf":[{"$ref":"#/items"}],"items":{"prefixItems":[{"type":"string"}]}}`, `["x"]`, `[1]`},
 		{`{"properties":{"child":{"$ref":"#"},"n":{"type":"integer"}}}`, `{"child":{"child":{"n":1}}}`, `{"child":{"child":{"n":"1"}}}`},
 	}
 	for _, test := range tests {

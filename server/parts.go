@@ -125,7 +125,9 @@ func subschemas(s *jsonschema.Schema) []subschema {
 
 // walk takes up a schema and all that it holds, under their names.
 func (g *graph) walk(s *jsonschema.Schema, base *url.URL, pointer string) error {
-	if s.ID != "" {
+	if name, ok := strings.CutPrefix(s.ID, "#"); ok { // what draft-07 has for $anchor
+		g.named[base.String()+"#"+name] = s
+	} else if s.ID != "" {
 		id, err := base.Parse(s.ID)
 		if err != nil {
 			return err

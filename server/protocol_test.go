@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -187,6 +188,23 @@ var protocol = []row{
 			t.Errorf("the client was asked %d times", n)
 		}
 	}},
+	{name: "sealed-state", feature: "sealed state that was changed, moved or used is refused", since: mcp.NewestModern, run: func(t *testing.T, p *peer, _ *everyFeature) {
+		var need struct{ RequestState string }
+		if err := json.Unmarshal(p.request(mcp.MethodCallTool, `{"name":"need"}`).Result, &need); err != nil || need.RequestState == "" {
+			t.Fatalf("no state came: %v", err)
+		}
+		retry := func(tool, state string) message {
+			return p.request(mcp.MethodCallTool, `{"name":"`+tool+`","requestState":"`+state+`","inputResponses":{"q":`+defaultAnswers[mcp.MethodCreateMessage]+`}}`)
+		}
+		if m := retry("need", need.RequestState); m.Error != nil {
+			t.Errorf("the retry is answered by %s", m.raw)
+		}
+		for name, state := range map[string]string{"used": need.RequestState, "changed": "A" + need.RequestState, "made up": "x"} {
+			if m := retry("need", state); m.Error == nil || m.Error.Code != jsonrpc.CodeInvalidParams {
+				t.Errorf("a state that was %s is answered by %s", name, m.raw)
+			}
+		}
+	}},
 	{name: "missing-capability", feature: "what the client has not declared is not asked: -32021", since: first, declare: `{}`, run: func(t *testing.T, p *peer, _ *everyFeature) {
 		for tool, need := range map[string]string{
 			"elicit": `{"elicitation":{}}`, "elicit-url": `{"elicitation":{"url":{}}}`, "sample": `{"sampling":{}}`, "roots": `{"roots":{}}`, "need": `{"sampling":{}}`,
@@ -309,6 +327,7 @@ func (p *peer) openListens(s *everyFeature) {
 		select {
 		case m := <-p.notes:
 			told = m.Method == mcp.NotificationToolsListChanged
+		case <-time.After(5 * time.Millisecond): // once more
 		case <-p.t.Context().Done():
 			p.t.Fatal("no change was told")
 		}

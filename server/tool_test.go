@@ -314,9 +314,14 @@ func TestResultsWithoutContent_B032(t *testing.T) {
 		return mcp.RawResult([]byte(`{"content":[],"_meta":{"a":1}}`)), nil
 	})
 	const info = `"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}`
+	other := mcp.Object{mcp.MetaServerInfo: mcp.JSON(`{"name":"other"}`)}
+	server.AddTool(s, mcp.Tool{Name: "other"}, func(context.Context, *server.Call, struct{}) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{ResultMembers: mcp.ResultMembers{Meta: other}}, nil
+	})
 	for name, want := range map[string]string{
 		"nil":      `{"content":[],"resultType":"complete","_meta":{` + info + `}}`,
 		"contents": `{"content":[],"resultType":"complete","_meta":{` + info + `}}`,
+		"other":    `{"content":[],"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"other"}}}`,
 		"raw":      `{"content":[],"_meta":{"a":1,` + info + `},"resultType":"complete"}`,
 	} {
 		if got, err := handle(t, s, mcp.MethodCallTool, `{"name":"`+name+`"}`); err != nil || got != want {
@@ -399,7 +404,8 @@ func value(raw string) *jsonrpc.Value {
 }
 
 func TestCancelledCallsFailWithTheReasonOfTheirEnd(t *testing.T) {
-	s := newServer(nil)
+	log := new(logged)
+	s := newServer(&server.Options{Logger: log.logger()})
 	server.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
@@ -408,6 +414,9 @@ func TestCancelledCallsFailWithTheReasonOfTheirEnd(t *testing.T) {
 	cancel()
 	if _, err := s.Handle(ctx, request(mcp.MethodCallTool, `{"name":"wait"}`), mcp.NoCaller{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("the call ended with %v", err)
+	}
+	if got := log.String(); got != "" {
+		t.Errorf("it is logged as a failure: %s", got)
 	}
 }
 
