@@ -13,10 +13,11 @@ import (
 // refused before it begins.
 func TestCheckingIsBounded_TJ2_TK1_TK4_B164_R34_R35(t *testing.T) {
 	const steps, values = "limit MaxValidationSteps", "limit MaxCheckedValues"
-	doubling := `"$defs":{"d0":{"type":"string"}`
-	for i := range 40 {
-		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
+	steep := make([]string, 40)
+	for i := range steep {
+		steep[i] = fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
 	}
+	doubling := `"$defs":{"d0":{"type":"string"},` + strings.Join(steep, ",")
 	numbers := func(n int) string { return `[` + strings.Repeat("1,", n-1) + `1]` }
 	objects := func(n int) string { return `[` + strings.Repeat("{},", n-1) + `{}]` }
 	text := func(n int) string { return `"` + strings.Repeat("ab", n/2) + `"` }
