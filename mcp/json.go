@@ -79,7 +79,7 @@ func (j JSON) Decode(v any) error {
 	if j == nil {
 		return errors.New("the value is absent")
 	}
-	return json.Unmarshal(j, v)
+	return json.Unmarshal(j, v, jsonv1.FormatDurationAsNano(true))
 }
 
 // marshal is NewJSON that refuses what is not UTF-8.

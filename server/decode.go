@@ -11,7 +11,26 @@ import (
 
 	json "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
+
+// decode decodes JSON that somebody else has written.
+func decode[T any](raw []byte) (T, error) {
+	var v T
+	options := durations
+	if len(raw) >= minLarge {
+		options = longStrings
+	}
+	err := json.Unmarshal(raw, &v, options)
+	if err == nil {
+		return v, nil
+	}
+	var again T
+	if json.Unmarshal(raw, &again, integers) == nil {
+		return again, nil
+	}
+	return v, plainly(err)
+}
 
 // plainly returns an error of decoding as a model can understand it.
 func plainly(err error) error {
@@ -30,11 +49,14 @@ func plainly(err error) error {
 	return fmt.Errorf("%s does not fit: it is of type %s", where, wrong.JSONKind)
 }
 
+// durations are decoded from what mcp.NewJSON encodes them as.
+var durations = jsonv1.FormatDurationAsNano(true)
+
 // minLarge is from how many bytes of arguments on longStrings is worth its while.
 const minLarge = 32 << 10
 
 // longStrings decodes strings with one copy instead of two.
-var longStrings = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, text *string) error {
+var longStrings = json.JoinOptions(durations, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, text *string) error {
 	if dec.PeekKind() != '"' {
 		return errors.ErrUnsupported
 	}
@@ -44,7 +66,7 @@ var longStrings = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontex
 	}
 	*text, _ = jsonrpc.Unquote(raw)
 	return nil
-}))
+})))
 
 // Bounds of numbers that are to be integers: none of Go's has as many digits.
 const (
@@ -54,7 +76,7 @@ const (
 
 // integers lets integers be written with a fraction of zero or an exponent, as
 // schemas do: for them 1.0 is of type integer.
-var integers = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v any) error {
+var integers = json.JoinOptions(durations, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v any) error {
 	to := reflect.ValueOf(v)
 	if to.Kind() != reflect.Pointer || dec.PeekKind() != '0' {
 		return errors.ErrUnsupported
@@ -78,7 +100,7 @@ var integers = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.D
 		return fmt.Errorf("%.40s is out of range", raw)
 	}
 	return nil
-}))
+})))
 
 // exactly returns the integer that a JSON number is.
 func exactly(literal string) (*big.Int, bool) {

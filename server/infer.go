@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding"
 	stdjson "encoding/json"
 	"errors"
@@ -123,7 +124,7 @@ func presetsOf(raw mcp.JSON) []preset {
 	for name, inner := range properties.Members() {
 		schema := jsonrpc.Trusted(inner)
 		if value, ok := schema.Lookup("default"); ok {
-			presets = append(presets, preset{name, mcp.JSON(value)})
+			presets = append(presets, preset{name, bytes.Clone(value)})
 		}
 	}
 	return presets

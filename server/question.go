@@ -64,8 +64,8 @@ func Elicit[T any](ctx context.Context, c *Call, message string) (T, mcp.ElicitA
 		}
 		return filled, "", err
 	}
-	if err := json.Unmarshal(answer.Content, &filled); err != nil {
-		return filled, "", fmt.Errorf("the client's answer: %w", plainly(err))
+	if filled, err = decode[T](answer.Content); err != nil {
+		return filled, "", fmt.Errorf("the client's answer: %w", err)
 	}
 	return filled, mcp.Accept, nil
 }

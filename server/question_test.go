@@ -28,7 +28,7 @@ func TestFormsAreMadeOfStructs(t *testing.T) {
 		Good *bool   `json:"good,omitempty"`
 		Size float64 `json:"size,omitempty"`
 	}
-	c := answering(`{"action":"accept","content":{"name":"Ada","age":36}}`)
+	c := answering(`{"action":"accept","content":{"name":"Ada","age":36.0}}`)
 	within(t, c, capable, func(ctx context.Context, call *server.Call) {
 		got, action, err := server.Elicit[fields](ctx, call, "Who?")
 		if err != nil || action != mcp.Accept || got.Name != "Ada" || got.Age != 36 || got.Good != nil {

@@ -10,8 +10,6 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // A typed is a tool that is a function of Go types.
@@ -119,19 +117,7 @@ func (t *typed[In, Out]) decode(args mcp.JSON, input *schema) (in In, err error)
 		*raw = bytes.Clone(args)
 		return in, nil
 	}
-	if len(args) < minLarge {
-		err = json.Unmarshal(args, &in)
-	} else {
-		err = json.Unmarshal(args, &in, longStrings)
-	}
-	if err == nil {
-		return in, nil
-	}
-	var again In
-	if json.Unmarshal(args, &again, integers) == nil {
-		return again, nil
-	}
-	return in, plainly(err)
+	return decode[In](args)
 }
 
 // encode returns what the function has returned as a result.
