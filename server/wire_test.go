@@ -398,7 +398,7 @@ func (l *httpLine) post(raw []byte) {
 	l.running.Go(func() {
 		defer cancel()
 		defer close(done)
-		l.exchange(r)
+		l.exchange(r, make(chan struct{}))
 	})
 	// The order of notifications is that of their posts.
 	if m.Method != "" && m.ID == 0 || m.Method == mcp.MethodInitialize {
@@ -416,9 +416,11 @@ func (l *httpLine) abandon(id int) {
 	l.cancels[id]()
 }
 
-// exchange makes a request and takes what comes back.
-func (l *httpLine) exchange(r *http.Request) {
+// exchange makes a request and takes what comes back. It closes begun when that
+// begins.
+func (l *httpLine) exchange(r *http.Request, begun chan<- struct{}) {
 	response, err := l.client.Do(r)
+	close(begun)
 	if err != nil {
 		if r.Context().Err() == nil {
 			l.p.t.Error(err)
@@ -452,8 +454,11 @@ func (l *httpLine) openStream() {
 	ctx, cancel := context.WithCancel(l.ctx)
 	r := l.request(ctx, http.MethodGet, nil)
 	r.Header.Set("Accept", "text/event-stream")
+	begun := make(chan struct{})
 	l.running.Go(func() {
 		defer cancel()
-		l.exchange(r)
+		l.exchange(r, begun)
 	})
+	// One that came when the test is over would be refused.
+	<-begun
 }
