@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -67,7 +66,7 @@ func (e *TimeoutError) Error() string {
 }
 
 // Is reports that it is a [context.DeadlineExceeded].
-func (e *TimeoutError) Is(target error) bool { return errors.Is(context.DeadlineExceeded, target) }
+func (e *TimeoutError) Is(target error) bool { return target == context.DeadlineExceeded }
 
 // startClock returns a context that the clock ends.
 func startClock(ctx context.Context, idle, whole time.Duration) (context.Context, *clock) {

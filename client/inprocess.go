@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"sync"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -14,56 +13,38 @@ type inProcess struct {
 	handler mcp.Handler
 	info    transport.ServerInfo
 
-	once    sync.Once
-	done    chan struct{} // closed by Close
-	running sync.WaitGroup
+	ctx   context.Context // of the connection, ended by Close
+	close context.CancelFunc
 }
 
 // Handle implements [mcp.Handler].
 func (e *inProcess) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if e.ctx.Err() != nil {
+		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(ctx, func() {})
+	stop := context.AfterFunc(e.ctx, func() { cancel(mcp.ErrClosed) })
 	defer stop()
-	select {
-	case <-e.done:
-		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
-	default:
-	}
-	ended := make(chan struct{})
-	defer close(ended)
-	go func() {
-		select {
-		case <-e.done:
-			cancel(mcp.ErrClosed)
-		case <-ended:
-		}
-	}()
-	result, err := e.handler.Handle(ctx, req, caller)
-	if err == nil {
-		result.Value = result.Indexed()
-	}
-	return result, err
+	return e.handler.Handle(ctx, req, caller)
 }
 
 // Server implements [transport.Edge].
 func (e *inProcess) Server() transport.ServerInfo { return e.info }
 
 // Done implements [transport.Edge].
-func (e *inProcess) Done() <-chan struct{} { return e.done }
+func (e *inProcess) Done() <-chan struct{} { return e.ctx.Done() }
 
 // Err implements [transport.Edge].
 func (e *inProcess) Err() error {
-	select {
-	case <-e.done:
+	if e.ctx.Err() != nil {
 		return mcp.ErrClosed
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Close implements [transport.Edge].
 func (e *inProcess) Close() error {
-	e.once.Do(func() { close(e.done) })
+	e.close()
 	return nil
 }

@@ -96,10 +96,12 @@ func (t *HandlerTarget) Dial(ctx context.Context, opts transport.DialOptions) (t
 	if err != nil {
 		return nil, err
 	}
-	return &inProcess{
-		handler: t.Handler, done: make(chan struct{}),
-		info: transport.ServerInfo{Era: mcp.Modern, Revision: mcp.NewestModern, Discover: discover},
-	}, nil
+	e := &inProcess{
+		handler: t.Handler,
+		info:    transport.ServerInfo{Era: mcp.Modern, Revision: mcp.NewestModern, Discover: discover},
+	}
+	e.ctx, e.close = context.WithCancel(context.Background())
+	return e, nil
 }
 
 // String implements [Target].

@@ -48,7 +48,7 @@ var layout = []row{
 	{dir: "transport/websocket", planned: true},
 	{dir: "transport/streamable"},
 	{dir: "transport/transporttest"},
-	{dir: "client", planned: true},
+	{dir: "client"},
 	{dir: "server"},
 	{dir: "manager", planned: true},
 	{dir: "hostconfig", planned: true},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -35,6 +36,19 @@ func (e *StatusError) Error() string {
 		s += fmt.Sprintf(" with the unexpected content type %q", e.ContentType)
 	}
 	return s + fmt.Sprintf(": %q", e.Excerpt)
+}
+
+// retryAfter returns how long a server wants to be left alone, 0 if it does not
+// say: seconds, or a date (RFC 9110, section 10.2.3).
+func retryAfter(resp *http.Response) time.Duration {
+	value := resp.Header.Get("Retry-After")
+	if seconds, err := strconv.Atoi(value); err == nil && seconds >= 0 && seconds < 1<<31 {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(value); err == nil {
+		return max(time.Until(date), 0)
+	}
+	return 0
 }
 
 // An AuthError is a reply of 401 or 403: the server wants authorization.
@@ -129,7 +143,10 @@ func (c *Conn) badStatus(resp *http.Response, data []byte) error {
 }
 
 func (c *Conn) statusError(resp *http.Response, data []byte) *StatusError {
-	return &StatusError{Status: resp.StatusCode, ContentType: mediaType(resp), Excerpt: c.origin.excerpt(data)}
+	return &StatusError{
+		Status: resp.StatusCode, ContentType: mediaType(resp), Excerpt: c.origin.excerpt(data),
+		RetryAfter: retryAfter(resp),
+	}
 }
 
 func badReply(err error) error {
