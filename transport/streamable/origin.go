@@ -118,11 +118,11 @@ func (o *origin) excerpt(data []byte) string {
 	return strings.ToValidUTF8(text[:min(len(text), excerptBytes)], "")
 }
 
-// redacted returns an address without what may be a secret in it.
 // Redacted returns a URL without what may be secret in it: user, query and
 // fragment.
 func Redacted(address string) string { return redacted(address) }
 
+// redacted returns an address without what may be a secret in it.
 func redacted(address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
