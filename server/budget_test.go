@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/server"
 )
 
@@ -60,4 +61,26 @@ func TestCheckingIsBounded_TJ2_TK1_TK4_B164_R34_R35(t *testing.T) {
 			}
 		})
 	}
+}
+
+func FuzzChecking(f *testing.F) {
+	for _, seed := range [][2]string{
+		{`{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"items":{"$ref":"#"},"uniqueItems":true}}}`, `[[1],[[]]]`},
+		{`{"patternProperties":{"^a+$":{"not":{"minimum":2}}},"propertyNames":{"maxLength":3}}`, `{"aa":1,"b":2}`},
+		{`{"$dynamicAnchor":"n","properties":{"a":{"$dynamicRef":"#n"}},"unevaluatedProperties":false}`, `{"a":{"a":{}}}`},
+		{`{"if":{"const":1},"then":{"multipleOf":2},"dependentRequired":{"a":["b"]}}`, `{"a":1}`},
+		{`{"definitions":{"x":{"$id":"#y"}},"items":[{"$ref":"#y"}],"additionalItems":false}`, `[1,2]`},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, schema, value string) {
+		if _, err := jsonrpc.ParseValue([]byte(value)); err != nil {
+			return
+		}
+		start := time.Now()
+		_ = server.Check([]byte(schema), []byte(strings.TrimSpace(value)))
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
 }
