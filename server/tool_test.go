@@ -205,7 +205,7 @@ func TestArgumentsOfAnyType_B031(t *testing.T) {
 	}
 }
 
-func TestHeaderAnnotationsAreKnownBeforeAnybodyLists(t *testing.T) {
+func TestHeaderAnnotationsAreKnownBeforeAnybodyLists_B119(t *testing.T) {
 	s := server.New(mcp.Implementation{Name: "test", Version: "1"}, nil)
 	s.AddTool(mcp.Tool{
 		Name:        "query",
@@ -370,7 +370,7 @@ func TestInvalidOutputIsAnInternalErrorThatIsLogged_B163(t *testing.T) {
 	log.hasIncident(t, err, "must be of type object")
 }
 
-func TestErrorsOfTools(t *testing.T) {
+func TestErrorsOfTools_B148(t *testing.T) {
 	peer := jsonrpc.ReadError(value(`{"code":-1,"message":"rejected"}`))
 	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: errors.New("a secret")}
 	tests := []struct {
@@ -403,7 +403,7 @@ func value(raw string) *jsonrpc.Value {
 	return &v
 }
 
-func TestCancelledCallsFailWithTheReasonOfTheirEnd(t *testing.T) {
+func TestCancelledCallsFailWithTheReasonOfTheirEnd_B136(t *testing.T) {
 	log := new(logged)
 	s := newServer(&server.Options{Logger: log.logger()})
 	server.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
@@ -420,7 +420,7 @@ func TestCancelledCallsFailWithTheReasonOfTheirEnd(t *testing.T) {
 	}
 }
 
-func TestCallsOfWhatIsNoTool(t *testing.T) {
+func TestCallsOfWhatIsNoTool_B031(t *testing.T) {
 	s := newServer(nil)
 	if _, err := handle(t, s, mcp.MethodCallTool, `{"name":"t"}`); !errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound}) {
 		t.Errorf("a server without tools says %v", err)
