@@ -29,7 +29,7 @@ func TestCheckingIsBounded_TJ2_TK1_TK4_B164_R34_R35(t *testing.T) {
 		{"a bomb of objects", `{"anyOf":[{"type":"array"}]}`, objects(1 << 20), values},
 		{"a bomb in a text", `{"anyOf":[{"type":"string"}]}`, `"` + strings.Repeat(`\"[{:,`, 100_000) + `"`, ""},
 		{"a bomb of the usual keywords", `{"items":{"type":"integer"}}`, numbers(1 << 19), ""},
-		{"a long enumeration of items", `{"items":{"enum":[` + strings.Repeat(`3,`, 19_000) + `1]}}`, numbers(1 << 20), ""},
+		{"a long enumeration of items", `{"items":{"enum":[` + strings.Repeat(`3,`, 19_000) + `1]}}`, numbers(1 << 18), ""},
 		{"the same for the library", `{"anyOf":[{"items":{"enum":[` + strings.Repeat(`3,`, 5000) + `1]}}]}`, numbers(1000), steps},
 		{"many properties", `{"anyOf":[{"items":{"properties":{` + repeated(5000, `"p%d":{}`, ",") + `}}}]}`, objects(1000), steps},
 		{"many required", `{"anyOf":[{"items":{"required":[` + repeated(5000, `"p%d"`, ",") + `]}}]}`, objects(1000), steps},
