@@ -38,6 +38,8 @@ func TestCheckingIsBounded_TJ2_TK1_TK4_B164_R34_R35(t *testing.T) {
 		{"names that are many", `{` + doubling + `},"propertyNames":{"$ref":"#/$defs/d10"}}`, hugeObject(5000), steps},
 		{"names that are few", `{` + doubling + `},"propertyNames":{"$ref":"#/$defs/d10"}}`, hugeObject(5), ""},
 		{"many patterns of names", `{"patternProperties":{` + repeated(5000, `"^p%d(a|b)?":{}`, ",") + `}}`, hugeObject(1000), steps},
+		{"a long text in many errors", `{"anyOf":[` + strings.Repeat(`{"type":"null"},`, 240) + `false]}`, text(1 << 20), steps},
+		{"a long text that may be absent", `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"null"}]}}}`, `{"a":` + text(9<<20) + `}`, ""},
 		{"a pattern over a long name", `{"patternProperties":{"` + strings.Repeat("(a|b)?", 300) + `c":{}}}`, `{` + text(1<<20) + `:1}`, steps},
 		{"a pattern over a long text", `{"pattern":"` + strings.Repeat("(a|b)?", 300) + `c"}`, text(1 << 20), steps},
 		{"a pattern over many texts", `{"items":{"pattern":"` + strings.Repeat("(a|b)?", 300) + `c?"}}`, `[` + strings.Repeat(text(200)+",", 5000) + `""]`, steps},

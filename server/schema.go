@@ -27,7 +27,7 @@ const (
 	MaxSchemaReferences = 10_000
 	// MaxValidationSteps is how many steps checking one value may take. Each time
 	// that a part of the schema is applied to a part of the value is one, with one
-	// more for each 256 bytes of that and for each name or value that the part
+	// more for each 64 bytes of that and for each name or value that the part
 	// lists. Comparing the items of an array with each other takes the square of
 	// their number unless they are simple, and matching a pattern one step for 128
 	// bytes times the pattern's size.
