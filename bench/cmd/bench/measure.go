@@ -64,7 +64,9 @@ func (m *meter) measureAll(ctx context.Context, rep int, t transport, r wire.Rev
 	}
 	for _, cl := range m.cells(t, r) {
 		for _, c := range contestants {
-			m.note(c, t, r, m.measureCell(ctx, rep, cl, c))
+			if m.takesPart(c, cl) {
+				m.note(c, t, r, m.measureCell(ctx, rep, cl, c))
+			}
 		}
 	}
 }
@@ -101,12 +103,17 @@ func (m *meter) cells(t transport, r wire.Revision) []cell {
 	var list []cell
 	for _, size := range m.options.sizes.values {
 		for _, n := range m.options.inFlight.values {
-			if size*n <= m.options.mostInFlight {
+			if size*n <= mostEver {
 				list = append(list, cell{t, r, size, n})
 			}
 		}
 	}
 	return list
+}
+
+// takesPart reports whether a contestant is measured in a cell of its transport.
+func (m *meter) takesPart(c *contest.Contestant, cl cell) bool {
+	return cl.Size*cl.InFlight <= m.options.mostInFlight || c.Typed || c.Name == contest.FloorTyped
 }
 
 func bridgeCells(r wire.Revision) []cell {

@@ -25,7 +25,7 @@ type options struct {
 	// heapSizes are the sizes whose heap figures are taken.
 	heapSizes []int
 	// mostInFlight is how many bytes are in flight at most; cells with more
-	// are left out.
+	// are left out, except for typed tools, of which the targets ask for more.
 	mostInFlight int
 	json, md     string
 	dir          string
@@ -52,9 +52,13 @@ func parseTransport(s string) (transport, error) {
 
 const (
 	small  = 100
+	kibi   = 1 << 10 // only heap figures
 	medium = 64 << 10
 	large  = 1 << 20
 )
+
+// mostEver is mostInFlight for typed tools, and for all without -quick.
+const mostEver = 16 * large
 
 func fullOptions() *options {
 	const (
@@ -70,9 +74,9 @@ func fullOptions() *options {
 		inFlight:   list[int]{[]int{1, 16, 256}, strconv.Atoi},
 		transports: list[transport]{[]transport{stdio, http, bridge}, parseTransport},
 		revisions:  list[wire.Revision]{[]wire.Revision{wire.Legacy, wire.Modern}, wire.ParseRevision},
-		heapSizes:  sizes,
+		heapSizes:  []int{small, kibi, medium, large},
 
-		mostInFlight: 16 * large,
+		mostInFlight: mostEver,
 	}
 }
 
@@ -92,7 +96,7 @@ func (o *options) quicken(given map[string]bool) {
 	if !given["inflight"] {
 		o.inFlight.values = []int{1, 16}
 	}
-	o.heapSizes = []int{small}
+	o.heapSizes = []int{small, kibi}
 	o.mostInFlight = large
 }
 
@@ -106,7 +110,7 @@ func (o *options) validate() error {
 		}
 	}
 	o.heapSizes = slices.DeleteFunc(slices.Clone(o.heapSizes), func(n int) bool {
-		return !slices.Contains(o.sizes.values, n)
+		return n != kibi && !slices.Contains(o.sizes.values, n)
 	})
 	return nil
 }

@@ -115,7 +115,7 @@ func TestSelectKeepsLimits(t *testing.T) {
 	for _, c := range contest.Select(contest.All(), regexp.MustCompile("^mcpgo$")) {
 		names = append(names, string(c.Transport)+"/"+c.Name)
 	}
-	want := "[http/floor stdio/floor stdio/mcpgo http/floor-bridge]"
+	want := "[http/floor http/floor-typed stdio/floor stdio/floor-typed stdio/mcpgo http/floor-bridge]"
 	if got := fmt.Sprint(names); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
