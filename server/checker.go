@@ -238,8 +238,38 @@ func (p *place) wrong(format string, args ...any) error {
 	return fmt.Errorf("%s %s", p, reason)
 }
 
-// check returns why raw, a valid JSON value, is not as the schema has it.
-func (c *checker) check(raw []byte, at *place) error {
+// check returns why value, valid JSON, is not as the schema has it.
+func (c *checker) check(value *jsonrpc.Value, at *place) error {
+	if raw := value.Raw(); raw[0] != '{' {
+		return c.checkRaw(raw, at)
+	}
+	if err := c.checkKind(value.Raw(), at); err != nil {
+		return err
+	}
+	return c.object(value, at)
+}
+
+// checkRaw is check for a value that has no index.
+func (c *checker) checkRaw(raw []byte, at *place) error {
+	if err := c.checkKind(raw, at); err != nil {
+		return err
+	}
+	switch raw[0] {
+	case '{':
+		object := jsonrpc.Trusted(raw)
+		return c.object(&object, at)
+	case '[':
+		return c.array(raw, at)
+	case '"':
+		return c.text(raw, at)
+	case 't', 'f', 'n':
+		return nil
+	}
+	return c.number(raw, at)
+}
+
+// checkKind checks what is asked of values of all types.
+func (c *checker) checkKind(raw []byte, at *place) error {
 	if c.never {
 		return at.wrong("is not allowed")
 	}
@@ -249,17 +279,7 @@ func (c *checker) check(raw []byte, at *place) error {
 	if c.values != nil && !c.among(raw) {
 		return at.wrong("must be one of %s", shown(c.values))
 	}
-	switch raw[0] {
-	case '{':
-		return c.object(raw, at)
-	case '[':
-		return c.array(raw, at)
-	case '"':
-		return c.text(raw, at)
-	case 't', 'f', 'n':
-		return nil
-	}
-	return c.number(raw, at)
+	return nil
 }
 
 // kindOf returns the types that a value is of.
@@ -302,9 +322,8 @@ func (t typeSet) String() string {
 	return strings.Join(names, " or ")
 }
 
-func (c *checker) object(raw []byte, at *place) error {
-	object := jsonrpc.Trusted(raw)
-	object = object.Indexed()
+func (c *checker) object(value *jsonrpc.Value, at *place) error {
+	object := value.Indexed()
 	for _, name := range c.required {
 		if _, there := object.Lookup(name); !there {
 			return at.wrong("lacks the member %q", name)
@@ -324,7 +343,7 @@ func (c *checker) object(raw []byte, at *place) error {
 		if inner == nil {
 			continue
 		}
-		if err := inner.check(value, &place{in: at, name: name}); err != nil {
+		if err := inner.checkRaw(value, &place{in: at, name: name}); err != nil {
 			return err
 		}
 	}
@@ -345,7 +364,7 @@ func (c *checker) array(raw []byte, at *place) error {
 	inner := place{in: at}
 	for i, item := range items {
 		inner.index = i
-		if err := c.items.check(item, &inner); err != nil {
+		if err := c.items.checkRaw(item, &inner); err != nil {
 			return err
 		}
 	}

@@ -14,6 +14,21 @@ import (
 // one that was made in this process.
 func isModern(req *mcp.Request) bool { return req.Meta.Revision.Era() != mcp.Legacy }
 
+// newResult returns the beginning of a result of about size bytes, with what all
+// results of a modern client have: "Servers SHOULD identify themselves in each
+// result" (2026-07-28, basic, _meta).
+func (s *Server) newResult(req *mcp.Request, size int) jsonrpc.Builder {
+	if !isModern(req) {
+		return jsonrpc.NewBuilder(size)
+	}
+	b := jsonrpc.NewBuilder(size + len(s.prefix))
+	b.AddRaw("resultType", complete)
+	b.AddRaw("_meta", s.meta)
+	return b
+}
+
+var complete = []byte(`"complete"`)
+
 // begin appends the beginning of a result to dst, up to its last member: "Servers
 // SHOULD identify themselves in each result" of a modern client (2026-07-28,
 // basic, _meta).

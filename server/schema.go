@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
@@ -66,11 +67,17 @@ func newSchema(raw mcp.JSON) (*schema, error) {
 
 // check returns why raw, valid JSON, is not as the schema has it.
 func (s *schema) check(raw []byte) error {
+	value := jsonrpc.Trusted(raw)
+	return s.checkValue(&value)
+}
+
+// checkValue is check for a value that may have an index.
+func (s *schema) checkValue(value *jsonrpc.Value) error {
 	if s.fast != nil {
-		return s.fast.check(raw, nil)
+		return s.fast.check(value, nil)
 	}
 	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
+	if err := json.Unmarshal(value.Raw(), &v); err != nil {
 		return err
 	}
 	steps := countValues(v) * s.nodes

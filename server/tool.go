@@ -114,30 +114,35 @@ func (c *Call) failedTool(ctx context.Context, err error) (mcp.Result, error) {
 
 // textResult returns the result of a tool that is one text.
 func (c *Call) textResult(text string, failed bool) mcp.Result {
-	dst := make([]byte, 0, len(c.server.prefix)+len(text)+len(text)/16+96)
-	dst = c.server.begin(dst, c.req)
-	dst = appendName(dst, "content")
+	const rest = 96
+	b := c.server.newResult(c.req, len(text)+len(text)/16+rest)
+	b.Add("content", func(dst []byte) []byte { return appendTextContent(dst, text) })
+	if failed {
+		b.AddRaw("isError", []byte("true"))
+	}
+	return mcp.Result{Value: b.Value()}
+}
+
+// appendTextContent appends content that is one text.
+func appendTextContent(dst []byte, text string) []byte {
 	dst = append(dst, `[{"type":"text","text":`...)
 	dst = jsonrpc.AppendString(dst, text)
-	dst = append(dst, "}]"...)
-	if failed {
-		dst = append(dst, `,"isError":true`...)
-	}
-	return mcp.RawResult(append(dst, '}'))
+	return append(dst, "}]"...)
 }
 
 // A typed is a tool that is a function of Go types.
 type typed[In, Out any] struct {
 	run      ToolFunc[In, Out]
-	input    *schema  // nil if arguments are not checked
-	output   *schema  // nil if results are not
+	input    *schema // nil if arguments are not checked
+	output   *schema // nil if results are not
+	texts    []longText
 	defaults mcp.JSON // of arguments; nil for none
 }
 
 // newTyped returns a typed tool and completes its definition.
 func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out]) (*typed[In, Out], error) {
-	t := &typed[In, Out]{run: run}
 	in, out := reflect.TypeFor[In](), reflect.TypeFor[Out]()
+	t := &typed[In, Out]{run: run, texts: longTextsOf(in)}
 	if definition.InputSchema == nil {
 		inferred, err := inferSchema(in)
 		if err != nil {
@@ -194,8 +199,10 @@ func (t *typed[In, Out]) call(ctx context.Context, c *Call) (mcp.Result, error) 
 
 // decode returns the arguments as the function takes them.
 func (t *typed[In, Out]) decode(args mcp.JSON) (in In, err error) {
+	object := jsonrpc.Trusted(args)
+	object = object.Indexed()
 	if t.input != nil {
-		if err := t.input.check(args); err != nil {
+		if err := t.input.checkValue(&object); err != nil {
 			return in, err
 		}
 	}
@@ -207,6 +214,9 @@ func (t *typed[In, Out]) decode(args mcp.JSON) (in In, err error) {
 	if raw, ok := any(&in).(*mcp.JSON); ok {
 		*raw = bytes.Clone(args)
 		return in, nil
+	}
+	if len(t.texts) > 0 && len(args) > longTextBytes {
+		args = takeLongTexts(t.texts, &object, reflect.ValueOf(&in).Elem())
 	}
 	return in, plainly(json.Unmarshal(args, &in))
 }
@@ -275,12 +285,9 @@ func (t *typed[In, Out]) checkOutput(structured mcp.JSON) error {
 // return the serialized JSON in a TextContent block" (2025-11-25 and 2026-07-28,
 // server/tools, Structured Content).
 func (c *Call) structuredResult(raw []byte) mcp.Result {
-	dst := make([]byte, 0, len(c.server.prefix)+2*len(raw)+len(raw)/4+128)
-	dst = c.server.begin(dst, c.req)
-	dst = appendName(dst, "content")
-	dst = append(dst, `[{"type":"text","text":`...)
-	dst = jsonrpc.AppendString(dst, string(raw))
-	dst = append(dst, `}],"structuredContent":`...)
-	dst = append(dst, raw...)
-	return mcp.RawResult(append(dst, '}'))
+	const rest = 128
+	b := c.server.newResult(c.req, 2*len(raw)+len(raw)/4+rest)
+	b.Add("content", func(dst []byte) []byte { return appendTextContent(dst, string(raw)) })
+	b.AddRaw("structuredContent", raw)
+	return mcp.Result{Value: b.Value()}
 }
