@@ -62,6 +62,12 @@ func (m *meter) measureAll(ctx context.Context, rep int, t transport, r wire.Rev
 			m.note(c, t, r, m.measureStart(ctx, rep, r, c))
 		}
 	}
+	if t == listen {
+		for _, c := range contestants {
+			m.note(c, t, r, m.measureListen(ctx, rep, r, c))
+		}
+		return
+	}
 	for _, cl := range m.cells(t, r) {
 		for _, c := range contestants {
 			if m.takesPart(c, cl) {
@@ -89,8 +95,11 @@ func (m *meter) inTurn(rep int, t transport, r wire.Revision) []*contest.Contest
 }
 
 func transportOf(c *contest.Contestant) transport {
-	if c.Bridge {
+	switch {
+	case c.Bridge:
 		return bridge
+	case c.Listen:
+		return listen
 	}
 	return transport(c.Transport)
 }
@@ -202,6 +211,9 @@ func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // measureHeaps takes the heap figures, once, as they hardly vary.
 func (m *meter) measureHeaps(ctx context.Context) {
 	for _, t := range m.options.transports.values {
+		if t == listen {
+			continue
+		}
 		for _, r := range m.options.revisions.values {
 			for _, size := range m.options.heapSizes {
 				for _, c := range m.inTurn(0, t, r) {

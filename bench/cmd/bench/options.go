@@ -27,6 +27,7 @@ type options struct {
 	// mostInFlight is how many bytes are in flight at most; cells with more
 	// are left out, except for typed tools, of which the targets ask for more.
 	mostInFlight int
+	streams      int // subscriptions of one server
 	json, md     string
 	dir          string
 	module       string
@@ -40,14 +41,15 @@ const (
 	stdio  = transport(contest.Stdio)
 	http   = transport(contest.HTTP)
 	bridge = transport("bridge")
+	listen = transport("listen") // subscriptions over HTTP
 )
 
 func parseTransport(s string) (transport, error) {
 	switch t := transport(s); t {
-	case stdio, http, bridge:
+	case stdio, http, bridge, listen:
 		return t, nil
 	}
-	return "", fmt.Errorf("unknown transport %q, want %s, %s or %s", s, stdio, http, bridge)
+	return "", fmt.Errorf("unknown transport %q, want %s, %s, %s or %s", s, stdio, http, bridge, listen)
 }
 
 const (
@@ -63,6 +65,7 @@ const mostEver = 16 * large
 func fullOptions() *options {
 	const (
 		reps     = 5
+		streams  = 1000
 		cellTime = 300 * time.Millisecond
 	)
 	sizes := []int{small, medium, large}
@@ -72,11 +75,12 @@ func fullOptions() *options {
 		only:       pattern{regexp.MustCompile("")},
 		sizes:      list[int]{sizes, strconv.Atoi},
 		inFlight:   list[int]{[]int{1, 16, 256}, strconv.Atoi},
-		transports: list[transport]{[]transport{stdio, http, bridge}, parseTransport},
+		transports: list[transport]{[]transport{stdio, http, bridge, listen}, parseTransport},
 		revisions:  list[wire.Revision]{[]wire.Revision{wire.Legacy, wire.Modern}, wire.ParseRevision},
 		heapSizes:  []int{small, kibi, medium, large},
 
 		mostInFlight: mostEver,
+		streams:      streams,
 	}
 }
 
@@ -101,8 +105,8 @@ func (o *options) quicken(given map[string]bool) {
 }
 
 func (o *options) validate() error {
-	if o.reps < 1 || o.time <= 0 {
-		return errors.New("-reps and -time must be positive")
+	if o.reps < 1 || o.time <= 0 || o.streams < 1 {
+		return errors.New("-reps, -time and -streams must be positive")
 	}
 	for _, n := range slices.Concat(o.sizes.values, o.inFlight.values) {
 		if n < 1 {

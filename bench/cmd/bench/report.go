@@ -27,6 +27,7 @@ func render(r *results) []byte {
 		renderTyped(&b, r, t)
 	}
 	renderBridges(&b, r)
+	renderListen(&b, r)
 	renderHeaps(&b, r)
 	if len(r.Failures) > 0 {
 		b.WriteString("\n## Not measured\n\n")
@@ -48,6 +49,9 @@ func renderTargets(b *bytes.Buffer, r *results) {
 		}
 		for _, rev := range r.revisions() {
 			s := t.measure(r, rev)
+			if s == inapplicable {
+				continue
+			}
 			verdict := "missed"
 			switch {
 			case s.N == 0:

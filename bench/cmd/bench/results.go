@@ -16,6 +16,8 @@ type results struct {
 	Loads    []load  `json:"loads"`
 	Heaps    []heap  `json:"heaps"`
 	Starts   []start `json:"starts"`
+	// Listenings are of contestants with subscriptions.
+	Listenings []listening `json:"listenings,omitempty"`
 	// Failures are contestants that could not be measured somewhere.
 	Failures []string `json:"failures,omitempty"`
 }

@@ -13,10 +13,12 @@ type target struct {
 	limit   float64
 	atLeast bool // the limit is the least, not the most
 	unit    unit
-	// measure returns the figure in a revision; of returns no figures when
-	// the contestant was not measured.
+	// measure returns the figure in a revision: no figures when the contestant
+	// was not measured, and inapplicable where there is nothing to measure.
 	measure func(*results, wire.Revision) spread
 }
+
+var inapplicable = spread{N: -1}
 
 func (t *target) reached(s spread) bool {
 	if t.atLeast {
@@ -94,7 +96,7 @@ func targets() []target {
 		{"bridge, 100 B, 16 in flight: throughput", 0.6, true, times, ratioTo(bridge, small, 16, perSecond)},
 		{"bridge: start to first tools/list", 0.015, false, seconds, bridgeStart},
 	}
-	return append(list, typedTargets()...)
+	return slices.Concat(list, typedTargets(), listenTargets())
 }
 
 // typedTargets returns the targets of tools that are functions of Go types, with
@@ -143,6 +145,9 @@ func (r *results) revisions() []wire.Revision {
 	}
 	for _, h := range r.Heaps {
 		add(h.Revision)
+	}
+	if len(r.Listenings) > 0 {
+		add(wire.Modern)
 	}
 	return list
 }

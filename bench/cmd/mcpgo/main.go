@@ -16,7 +16,7 @@ import (
 )
 
 var errUsage = errors.New("usage: mcpgo KIND stdio | mcpgo KIND stateful|stateless ADDRESS, " +
-	"with the KIND plain, typed or typed-novalidation")
+	"with the KIND plain, typed, typed-novalidation or listen")
 
 func main() {
 	err := memstats.ServeFromEnv()
@@ -63,6 +63,8 @@ func newServer(kind string) *server.MCPServer {
 	case "typed":
 		opts = append(opts, server.WithInputSchemaValidation(), server.WithOutputSchemaValidation())
 	case "typed-novalidation":
+	case "listen":
+		return newListenServer()
 	default:
 		return nil
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 var errUsage = errors.New("usage: mcpsplice KIND stdio | mcpsplice KIND http ADDRESS, " +
-	"with the KIND raw, typed, server or server-novalidation")
+	"with the KIND raw, typed, server, server-novalidation or listen")
 
 func main() {
 	err := memstats.ServeFromEnv()
@@ -55,6 +55,8 @@ func handlerOf(kind string) mcp.Handler {
 		return newServer(nil)
 	case "server-novalidation":
 		return newServer(&server.Options{SkipValidation: true})
+	case "listen":
+		return newListenServer()
 	}
 	return nil
 }

@@ -20,3 +20,25 @@ func newServer(opts *server.Options) *server.Server {
 		func(_ context.Context, _ *server.Call, a arguments) (string, error) { return a.Text, nil })
 	return s
 }
+
+// newListenServer returns a server with resources, and a tool that says of each
+// that it has changed.
+func newListenServer() *server.Server {
+	s := newServer(nil)
+	uris := wire.Resources(wire.ResourceCount)
+	for _, uri := range uris {
+		s.AddResource(mcp.Resource{URI: uri, Name: uri}, readNothing)
+	}
+	server.AddTool(s, mcp.Tool{Name: wire.ChangeName, Description: "Changes every resource."},
+		func(context.Context, *server.Call, struct{}) (string, error) {
+			for _, uri := range uris {
+				s.Changed(uri)
+			}
+			return "", nil
+		})
+	return s
+}
+
+func readNothing(context.Context, *server.Call, string, map[string]string) (*mcp.ReadResourceResult, error) {
+	return &mcp.ReadResourceResult{}, nil
+}

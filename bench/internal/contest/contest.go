@@ -25,6 +25,7 @@ const (
 	Floor       = "floor"
 	FloorTyped  = "floor-typed"
 	FloorBridge = "floor-bridge"
+	FloorListen = "floor-listen"
 )
 
 // A Contestant is one server, or one bridge, over one transport.
@@ -33,6 +34,9 @@ type Contestant struct {
 	Name      string
 	Transport Transport
 	Bridge    bool
+	// Listen marks a server that is measured with subscriptions only. It has
+	// resources and the tool that changes them.
+	Listen bool
 	// Program is what it is started from.
 	Program Program
 	// Args are its arguments; the address to listen at is empty for stdio.
@@ -65,12 +69,13 @@ func (c *Contestant) Peer(r wire.Revision) raw.Peer { return raw.Peer{Revision: 
 // IsLimit reports whether the contestant is what others are compared with.
 // Such contestants are never left out.
 func (c *Contestant) IsLimit() bool {
-	return c.Name == Floor || c.Name == FloorTyped || c.Name == FloorBridge
+	return c.Name == Floor || c.Name == FloorTyped || c.Name == FloorBridge || c.Name == FloorListen
 }
 
 var (
 	both   = []wire.Revision{wire.Legacy, wire.Modern}
 	legacy = []wire.Revision{wire.Legacy}
+	modern = []wire.Revision{wire.Modern}
 )
 
 func args(list ...string) func(Paths, string) []string {
@@ -112,6 +117,10 @@ func All() []Contestant {
 				return append([]string{"floor-bridge", "http", addr}, p.floorStdio()...)
 			},
 		},
+
+		{Name: FloorListen, Transport: HTTP, Listen: true, Program: peers, Args: args("floor-listen", "http"), Revisions: modern, MemStats: true},
+		{Name: "gosdk-listen", Transport: HTTP, Listen: true, Program: gosdk, Args: args("listen"), Revisions: modern, MemStats: true},
+		{Name: "mcpgo-listen", Transport: HTTP, Listen: true, Program: mcpgo, Args: args("listen", "stateless"), Revisions: modern, MemStats: true},
 	}
 	return append(all, mcpsplice()...)
 }

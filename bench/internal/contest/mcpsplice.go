@@ -8,6 +8,7 @@ const (
 
 	SpliceServer          = "mcpsplice-server"
 	SpliceServerUnchecked = "mcpsplice-server-novalidation"
+	SpliceListen          = "mcpsplice-listen"
 )
 
 // Which of them take part.
@@ -32,6 +33,9 @@ func mcpsplice() []Contestant {
 				Contestant{Name: SpliceServerUnchecked, Transport: t, Program: spliceServer, Args: args("server-novalidation", string(t)), Revisions: both, MemStats: true, Typed: true, Unchecked: true},
 			)
 		}
+		list = append(list, Contestant{
+			Name: SpliceListen, Transport: HTTP, Listen: true, Program: spliceServer, Args: args("listen", "http"), Revisions: modern, MemStats: true,
+		})
 	}
 	if spliceBridge {
 		list = append(list, Contestant{
