@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -54,26 +55,35 @@ type hub struct {
 	coalesce time.Duration // for which changes are collected
 
 	mu        sync.Mutex
-	listeners map[*listener]struct{}            // guarded by mu
-	watchers  map[string]map[*listener]struct{} // by URI without a slash at its end, guarded by mu
+	listeners map[*listener]struct{} // guarded by mu
+	watchers  map[string]*watched    // by URI without a slash at its end, guarded by mu
+	last      uint64                 // number of a listener, guarded by mu
+}
+
+// A watched is a resource to which listeners have subscribed.
+type watched struct {
+	uri       string      // as the first of them has it
+	listeners []*listener // in the order of their numbers
 }
 
 // A listener is one listen call. What it has not been told yet is bounded by what
 // it has subscribed to, however slow its client is.
 type listener struct {
+	// Set before it is known to the hub.
+	number uint64 // that nobody else has
 	filter mcp.Filter
 	wake   chan struct{} // holds one element if there is something to tell
 
 	// Guarded by the hub's mu.
-	lists changes
-	uris  []string            // in the order of their changes
-	has   map[string]struct{} // uris
+	lists   changes
+	changed []*mcp.Notification // resources, in the order of their changes
+	has     map[string]struct{} // their URIs
 }
 
 func (h *hub) init(max int, coalesce time.Duration) {
 	h.max, h.coalesce = max, coalesce
 	h.listeners = make(map[*listener]struct{})
-	h.watchers = make(map[string]map[*listener]struct{})
+	h.watchers = make(map[string]*watched)
 }
 
 // watchKey is what a subscription to a URI is found by.
@@ -89,14 +99,31 @@ func (h *hub) add(l *listener) error {
 		}
 	}
 	h.listeners[l] = struct{}{}
-	for _, uri := range l.filter.ResourceSubscriptions {
-		key := watchKey(uri)
-		if h.watchers[key] == nil {
-			h.watchers[key] = make(map[*listener]struct{})
-		}
-		h.watchers[key][l] = struct{}{}
+	h.last++
+	l.number = h.last
+	for i, uri := range l.filter.ResourceSubscriptions {
+		l.filter.ResourceSubscriptions[i] = h.watch(uri, l)
 	}
 	return nil
+}
+
+// watch notes a subscription. It returns the URI as others who have subscribed to
+// it have it, so that many of them do not keep many copies. h.mu is held.
+func (h *hub) watch(uri string, l *listener) string {
+	key := watchKey(uri)
+	w := h.watchers[key]
+	if w == nil {
+		w = &watched{uri: uri}
+		h.watchers[watchKey(uri)] = w
+	}
+	// It is the last one if it has subscribed to the resource twice.
+	if n := len(w.listeners); n == 0 || w.listeners[n-1] != l {
+		w.listeners = append(w.listeners, l)
+	}
+	if w.uri == uri {
+		return w.uri
+	}
+	return uri
 }
 
 func (h *hub) remove(l *listener) {
@@ -104,10 +131,24 @@ func (h *hub) remove(l *listener) {
 	defer h.mu.Unlock()
 	delete(h.listeners, l)
 	for _, uri := range l.filter.ResourceSubscriptions {
-		key := watchKey(uri)
-		if delete(h.watchers[key], l); len(h.watchers[key]) == 0 {
-			delete(h.watchers, key)
-		}
+		h.unwatch(watchKey(uri), l)
+	}
+}
+
+// unwatch takes back a subscription. h.mu is held.
+func (h *hub) unwatch(key string, l *listener) {
+	w := h.watchers[key]
+	if w == nil {
+		return // it had subscribed twice
+	}
+	i, found := slices.BinarySearchFunc(w.listeners, l.number, func(other *listener, number uint64) int {
+		return cmp.Compare(other.number, number)
+	})
+	if found {
+		w.listeners = slices.Delete(w.listeners, i, i+1)
+	}
+	if len(w.listeners) == 0 {
+		delete(h.watchers, key)
 	}
 }
 
@@ -144,19 +185,31 @@ func (h *hub) changed(uri string) {
 	if len(h.watchers) == 0 {
 		return
 	}
-	h.note(watchKey(uri), uri)
+	var n *mcp.Notification
+	note := func(key string) {
+		w := h.watchers[key]
+		if w == nil {
+			return
+		}
+		if n == nil {
+			n = resourceUpdated(uri)
+		}
+		for _, l := range w.listeners {
+			l.note(uri, n)
+		}
+	}
+	note(watchKey(uri))
 	for i := len(uri) - 1; i > 0; i-- {
 		if uri[i] == '/' && i < len(uri)-1 || uri[i] == '?' || uri[i] == '#' {
-			h.note(strings.TrimSuffix(uri[:i], "/"), uri)
+			note(strings.TrimSuffix(uri[:i], "/"))
 		}
 	}
 }
 
-// note notes a change for those who watch under a key. h.mu is held.
-func (h *hub) note(key, uri string) {
-	for l := range h.watchers[key] {
-		l.note(uri)
-	}
+// resourceUpdated returns the notification that a resource has changed.
+func resourceUpdated(uri string) *mcp.Notification {
+	params := append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
+	return &mcp.Notification{Method: mcp.NotificationResourceUpdated, Params: jsonrpc.Trusted(params)}
 }
 
 // maxUntold is how many changed resources a listener keeps beside as many as it
@@ -165,24 +218,24 @@ const maxUntold = 1000
 
 // note notes a change. When the parts of resources that have changed are too
 // many, what has been subscribed to is said to have changed itself.
-func (l *listener) note(uri string) {
+func (l *listener) note(uri string, n *mcp.Notification) {
 	if _, noted := l.has[uri]; noted {
-		return
-	}
-	if len(l.uris) >= maxUntold+len(l.filter.ResourceSubscriptions) {
-		clear(l.has)
-		l.uris = slices.Clone(l.filter.ResourceSubscriptions)
-		for _, whole := range l.uris {
-			l.has[whole] = struct{}{}
-		}
-		l.signal()
 		return
 	}
 	if l.has == nil {
 		l.has = make(map[string]struct{})
 	}
-	l.has[uri] = struct{}{}
-	l.uris = append(l.uris, uri)
+	if len(l.changed) >= maxUntold+len(l.filter.ResourceSubscriptions) {
+		clear(l.has)
+		l.changed = nil
+		for _, whole := range l.filter.ResourceSubscriptions {
+			l.has[whole] = struct{}{}
+			l.changed = append(l.changed, resourceUpdated(whole))
+		}
+	} else {
+		l.has[uri] = struct{}{}
+		l.changed = append(l.changed, n)
+	}
 	l.signal()
 }
 
@@ -194,13 +247,12 @@ func (l *listener) signal() {
 }
 
 // take returns what has changed since the last time.
-func (h *hub) take(l *listener) (lists changes, uris []string) {
+func (h *hub) take(l *listener) (lists changes, resources []*mcp.Notification) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	lists, uris = l.lists, l.uris
-	l.lists, l.uris = 0, nil
-	clear(l.has)
-	return lists, uris
+	lists, resources = l.lists, l.changed
+	l.lists, l.changed, l.has = 0, nil, nil
+	return lists, resources
 }
 
 // listen answers subscriptions/listen: it acknowledges what of the filter it
@@ -236,23 +288,13 @@ func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller
 
 // tell tells a listener what it has not been told.
 func (s *Server) tell(ctx context.Context, l *listener, caller mcp.Caller) error {
-	lists, uris := s.hub.take(l)
-	for _, n := range listNotifications {
-		if lists&n.list == 0 {
-			continue
-		}
-		if err := caller.Notify(ctx, &mcp.Notification{Method: n.method}); err != nil {
-			return err
+	lists, list := s.hub.take(l)
+	for i := len(listNotifications) - 1; i >= 0; i-- {
+		if n := listNotifications[i]; lists&n.list != 0 {
+			list = slices.Insert(list, 0, &mcp.Notification{Method: n.method})
 		}
 	}
-	for _, uri := range uris {
-		params := append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
-		n := &mcp.Notification{Method: mcp.NotificationResourceUpdated, Params: jsonrpc.Trusted(params)}
-		if err := caller.Notify(ctx, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return mcp.NotifyAll(ctx, caller, list)
 }
 
 // served returns what of a filter the server serves: changes of lists that it

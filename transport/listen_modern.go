@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -89,6 +90,27 @@ func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 	return WithFrame(
 		func(dst []byte) []byte { return jsonrpc.AppendNotification(dst, n.Method, &params) },
 		func(frame []byte) error { return c.Out.Send(ctx, frame) })
+}
+
+// A corker is an Outlet that can hold back what is sent until more has come.
+type corker interface {
+	Cork()
+	Uncork() error
+}
+
+// NotifyAll implements [mcp.Batcher].
+func (c *ModernCaller) NotifyAll(ctx context.Context, list []*mcp.Notification) (err error) {
+	out, corks := c.Out.(corker)
+	if corks && len(list) > 1 {
+		out.Cork()
+		defer func() { err = errors.Join(err, out.Uncork()) }()
+	}
+	for _, n := range list {
+		if err = c.Notify(ctx, n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // listensFor reports whether a listen call has asked for a notification

@@ -98,7 +98,7 @@ func (g *getStream) send(frame []byte) error {
 	if g.stream == nil {
 		return errFinished
 	}
-	err := g.stream.message(frame)
+	err := g.stream.message(frame, false)
 	if err != nil {
 		g.stop()
 	}
