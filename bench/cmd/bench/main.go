@@ -29,7 +29,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
 		os.Exit(exitUsage)
 	}
-	err = run(ctx, o, os.Stdout, os.Stderr)
+	if o.correlate {
+		err = correlate(ctx, o, os.Stdout, os.Stderr)
+	} else {
+		err = run(ctx, o, os.Stdout, os.Stderr)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
@@ -103,8 +107,18 @@ func parseOptions(args []string, errOut io.Writer) (*options, error) {
 	fs.StringVar(&o.md, "md", "", "write the tables to this `file` too")
 	fs.StringVar(&o.dir, "dir", ".", "directory that -json and -md are relative to")
 	fs.StringVar(&o.module, "module", ".", "directory of the benchmarks' module")
+	fs.IntVar(&o.calls, "calls", o.calls, "calls in all, of "+correlateCommand)
+	fs.IntVar(&o.connections, "connections", o.connections, "connections of "+correlateCommand)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
+	}
+	if o.correlate = fs.Arg(0) == correlateCommand; o.correlate {
+		if o.only.String() == "" {
+			o.only = pattern{correlateOnly}
+		}
+		if err := fs.Parse(fs.Args()[1:]); err != nil {
+			return nil, err
+		}
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))

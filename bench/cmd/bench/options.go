@@ -28,9 +28,13 @@ type options struct {
 	// are left out, except for typed tools, of which the targets ask for more.
 	mostInFlight int
 	streams      int // subscriptions of one server
-	json, md     string
-	dir          string
-	module       string
+	// correlate checks replies instead of measuring, with so many calls and
+	// connections.
+	correlate          bool
+	calls, connections int
+	json, md           string
+	dir                string
+	module             string
 }
 
 // A transport is what contestants are compared over; bridges are a kind of
@@ -64,9 +68,12 @@ const mostEver = 16 * large
 
 func fullOptions() *options {
 	const (
-		reps     = 5
-		streams  = 1000
-		cellTime = 300 * time.Millisecond
+		reps    = 5
+		streams = 1000
+
+		calls       = 1_000_000
+		connections = 256
+		cellTime    = 300 * time.Millisecond
 	)
 	sizes := []int{small, medium, large}
 	return &options{
@@ -81,6 +88,8 @@ func fullOptions() *options {
 
 		mostInFlight: mostEver,
 		streams:      streams,
+		calls:        calls,
+		connections:  connections,
 	}
 }
 
@@ -116,6 +125,9 @@ func (o *options) validate() error {
 	o.heapSizes = slices.DeleteFunc(slices.Clone(o.heapSizes), func(n int) bool {
 		return n != kibi && !slices.Contains(o.sizes.values, n)
 	})
+	if o.calls < 1 || o.connections < 1 {
+		return errors.New("-calls and -connections must be positive")
+	}
 	return nil
 }
 

@@ -50,9 +50,12 @@ type Message struct {
 }
 
 // SetID writes id, which has ten digits, into the message.
-func (m *Message) SetID(id int64) {
-	for i := m.idAt + IDDigits - 1; i >= m.idAt; i-- {
-		m.Bytes[i] = byte('0' + id%10)
+func (m *Message) SetID(id int64) { PutID(m.Bytes[m.idAt:], id) }
+
+// PutID writes id, which has ten digits, to the beginning of b.
+func PutID(b []byte, id int64) {
+	for i := IDDigits - 1; i >= 0; i-- {
+		b[i] = byte('0' + id%10)
 		id /= 10
 	}
 }
