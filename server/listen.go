@@ -1,11 +1,9 @@
 package server
 
 import (
-	"cmp"
 	"context"
-	"fmt"
+	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -48,253 +46,113 @@ func (s *Server) Changed(uris ...string) {
 	}
 }
 
-// A hub tells listen calls of changes.
-type hub struct {
-	// Set at construction.
-	max      int           // listen calls at a time
-	coalesce time.Duration // for which changes are collected
-
-	mu        sync.Mutex
-	listeners map[*listener]struct{} // guarded by mu
-	watchers  map[string]*watched    // by URI without a slash at its end, guarded by mu
-	last      uint64                 // number of a listener, guarded by mu
-}
-
-// A watched is a resource to which listeners have subscribed.
-type watched struct {
-	uri       string      // as the first of them has it
-	listeners []*listener // in the order of their numbers
-}
-
-// A listener is one listen call. What it has not been told yet is bounded by what
-// it has subscribed to, however slow its client is.
+// A listener is one listen call, an [mcp.Subscription]. What it has not been told
+// yet is bounded by what it has subscribed to, however slow its client is. While
+// nothing changes it has no goroutine.
 type listener struct {
-	// Set before it is known to the hub.
+	// Set at construction, number by the hub.
+	server *Server
+	ctx    context.Context
+	caller mcp.Caller
 	number uint64 // that nobody else has
 	filter mcp.Filter
-	wake   chan struct{} // holds one element if there is something to tell
+	result []byte
+
+	failed chan struct{} // closed by tell when err is set
+	err    error
+
+	tellers sync.WaitGroup // of the timer that is set, or of tell
 
 	// Guarded by the hub's mu.
+	timer   *time.Timer // calls tell; nil until there was something to tell
+	telling bool        // it is set, or tell runs
+	ended   bool
 	lists   changes
 	changed []*mcp.Notification // resources, in the order of their changes
 	has     map[string]struct{} // their URIs
 }
 
-func (h *hub) init(max int, coalesce time.Duration) {
-	h.max, h.coalesce = max, coalesce
-	h.listeners = make(map[*listener]struct{})
-	h.watchers = make(map[string]*watched)
+// Subscribe implements [mcp.Subscriber].
+func (s *Server) Subscribe(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Subscription, error) {
+	l, err := s.subscribe(ctx, req, caller)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
-// watchKey is what a subscription to a URI is found by.
-func watchKey(uri string) string { return strings.TrimSuffix(uri, "/") }
-
-func (h *hub) add(l *listener) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.listeners) >= h.max {
-		return &mcp.CallError{
-			Method: mcp.MethodListen, Kind: mcp.LimitExceeded, Limit: "MaxListens", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("%d subscriptions are open", h.max),
-		}
-	}
-	h.listeners[l] = struct{}{}
-	h.last++
-	l.number = h.last
-	for i, uri := range l.filter.ResourceSubscriptions {
-		l.filter.ResourceSubscriptions[i] = h.watch(uri, l)
-	}
-	return nil
-}
-
-// watch notes a subscription. It returns the URI as others who have subscribed to
-// it have it, so that many of them do not keep many copies. h.mu is held.
-func (h *hub) watch(uri string, l *listener) string {
-	key := watchKey(uri)
-	w := h.watchers[key]
-	if w == nil {
-		w = &watched{uri: uri}
-		h.watchers[watchKey(uri)] = w
-	}
-	// It is the last one if it has subscribed to the resource twice.
-	if n := len(w.listeners); n == 0 || w.listeners[n-1] != l {
-		w.listeners = append(w.listeners, l)
-	}
-	if w.uri == uri {
-		return w.uri
-	}
-	return uri
-}
-
-func (h *hub) remove(l *listener) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.listeners, l)
-	for _, uri := range l.filter.ResourceSubscriptions {
-		h.unwatch(watchKey(uri), l)
-	}
-}
-
-// unwatch takes back a subscription. h.mu is held.
-func (h *hub) unwatch(key string, l *listener) {
-	w := h.watchers[key]
-	if w == nil {
-		return // it had subscribed twice
-	}
-	i, found := slices.BinarySearchFunc(w.listeners, l.number, func(other *listener, number uint64) int {
-		return cmp.Compare(other.number, number)
-	})
-	if found {
-		w.listeners = slices.Delete(w.listeners, i, i+1)
-	}
-	if len(w.listeners) == 0 {
-		delete(h.watchers, key)
-	}
-}
-
-// listsChanged notes that lists have changed.
-func (h *hub) listsChanged(lists changes) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for l := range h.listeners {
-		if wanted := lists & wantedLists(&l.filter); wanted != 0 {
-			l.lists |= wanted
-			l.signal()
-		}
-	}
-}
-
-func wantedLists(f *mcp.Filter) (lists changes) {
-	if f.ToolsListChanged {
-		lists |= toolsChanged
-	}
-	if f.PromptsListChanged {
-		lists |= promptsChanged
-	}
-	if f.ResourcesListChanged {
-		lists |= resourcesChanged
-	}
-	return lists
-}
-
-// changed notes that a resource has changed, for who watches it or what it is a
-// part of.
-func (h *hub) changed(uri string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.watchers) == 0 {
-		return
-	}
-	var n *mcp.Notification
-	note := func(key string) {
-		w := h.watchers[key]
-		if w == nil {
-			return
-		}
-		if n == nil {
-			n = resourceUpdated(uri)
-		}
-		for _, l := range w.listeners {
-			l.note(uri, n)
-		}
-	}
-	note(watchKey(uri))
-	for i := len(uri) - 1; i > 0; i-- {
-		if uri[i] == '/' && i < len(uri)-1 || uri[i] == '?' || uri[i] == '#' {
-			note(strings.TrimSuffix(uri[:i], "/"))
-		}
-	}
-}
-
-// resourceUpdated returns the notification that a resource has changed.
-func resourceUpdated(uri string) *mcp.Notification {
-	params := append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
-	return &mcp.Notification{Method: mcp.NotificationResourceUpdated, Params: jsonrpc.Trusted(params)}
-}
-
-// maxUntold is how many changed resources a listener keeps beside as many as it
-// has subscribed to: parts of these can be any number.
-const maxUntold = 1000
-
-// note notes a change. When the parts of resources that have changed are too
-// many, what has been subscribed to is said to have changed itself.
-func (l *listener) note(uri string, n *mcp.Notification) {
-	if _, noted := l.has[uri]; noted {
-		return
-	}
-	if l.has == nil {
-		l.has = make(map[string]struct{})
-	}
-	if len(l.changed) >= maxUntold+len(l.filter.ResourceSubscriptions) {
-		clear(l.has)
-		l.changed = nil
-		for _, whole := range l.filter.ResourceSubscriptions {
-			l.has[whole] = struct{}{}
-			l.changed = append(l.changed, resourceUpdated(whole))
-		}
-	} else {
-		l.has[uri] = struct{}{}
-		l.changed = append(l.changed, n)
-	}
-	l.signal()
-}
-
-func (l *listener) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what has changed since the last time.
-func (h *hub) take(l *listener) (lists changes, resources []*mcp.Notification) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	lists, resources = l.lists, l.changed
-	l.lists, l.changed, l.has = 0, nil, nil
-	return lists, resources
-}
-
-// listen answers subscriptions/listen: it acknowledges what of the filter it
-// serves, then tells of changes until ctx ends.
-func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+// subscribe begins a listen call: it acknowledges what of the filter the server
+// serves.
+func (s *Server) subscribe(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*listener, error) {
 	filter, err := mcp.ReadFilter(&req.Params)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{
+		server: s, ctx: ctx, caller: caller, filter: s.served(filter),
+		result: append(s.begin(nil, req), '}'), failed: make(chan struct{}),
+		telling: true, // the acknowledgement comes first
+	}
+	if !l.filter.Empty() {
+		if err := s.hub.add(l); err != nil {
+			return nil, err
+		}
+	}
+	if err := caller.Notify(ctx, l.filter.Acknowledge()); err != nil {
+		s.hub.remove(l)
+		return nil, err
+	}
+	s.hub.told(l)
+	return l, nil
+}
+
+// Failed implements [mcp.Subscription].
+func (l *listener) Failed() <-chan struct{} { return l.failed }
+
+// End implements [mcp.Subscription].
+func (l *listener) End() (mcp.Result, error) {
+	l.server.hub.remove(l)
+	l.server.hub.end(l)
+	l.tellers.Wait()
+	if l.err != nil && l.ctx.Err() == nil {
+		return mcp.Result{}, l.err
+	}
+	return mcp.RawResult(l.result), nil
+}
+
+// tell tells the client what it has not been told.
+func (l *listener) tell() {
+	defer l.tellers.Done()
+	if l.err = l.send(l.server.hub.take(l)); l.err != nil {
+		close(l.failed) // and it is never told again
+		return
+	}
+	l.server.hub.told(l)
+}
+
+// send sends notifications. A panic of what stands before the client is its
+// error: there is no request that could fail.
+func (l *listener) send(list []*mcp.Notification) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.server.opts.Logger.Error("a caller panicked", "method", mcp.MethodListen, "err", r, "stack", string(debug.Stack()))
+			err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error")
+		}
+	}()
+	return mcp.NotifyAll(l.ctx, l.caller, list)
+}
+
+// listen answers subscriptions/listen.
+func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	l, err := s.subscribe(ctx, req, caller)
 	if err != nil {
 		return mcp.Result{}, err
 	}
-	l := &listener{filter: s.served(filter), wake: make(chan struct{}, 1)}
-	if err := s.hub.add(l); err != nil {
-		return mcp.Result{}, err
+	select {
+	case <-ctx.Done():
+	case <-l.failed:
 	}
-	defer s.hub.remove(l)
-	if err := caller.Notify(ctx, l.filter.Acknowledge()); err != nil {
-		return mcp.Result{}, err
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return mcp.RawResult(append(s.begin(nil, req), '}')), nil
-		case <-l.wake:
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.hub.coalesce):
-			if err := s.tell(ctx, l, caller); err != nil {
-				return mcp.Result{}, err
-			}
-		}
-	}
-}
-
-// tell tells a listener what it has not been told.
-func (s *Server) tell(ctx context.Context, l *listener, caller mcp.Caller) error {
-	lists, list := s.hub.take(l)
-	for i := len(listNotifications) - 1; i >= 0; i-- {
-		if n := listNotifications[i]; lists&n.list != 0 {
-			list = slices.Insert(list, 0, &mcp.Notification{Method: n.method})
-		}
-	}
-	return mcp.NotifyAll(ctx, caller, list)
+	return l.End()
 }
 
 // served returns what of a filter the server serves: changes of lists that it

@@ -2,7 +2,6 @@ package transport
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -78,7 +77,7 @@ func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 		if !c.listensFor(n) {
 			return nil
 		}
-		params = mcp.WithSubscription(&params, c.ID)
+		return notifySubscriber(ctx, c.Out, c.ID, n)
 	case n.Method == mcp.NotificationMessage:
 		level, _ := params.LookupString("level")
 		if !c.Request.Meta.LogLevel.Includes(mcp.Level(level)) {
@@ -92,25 +91,9 @@ func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 		func(frame []byte) error { return c.Out.Send(ctx, frame) })
 }
 
-// A corker is an Outlet that can hold back what is sent until more has come.
-type corker interface {
-	Cork()
-	Uncork() error
-}
-
 // NotifyAll implements [mcp.Batcher].
-func (c *ModernCaller) NotifyAll(ctx context.Context, list []*mcp.Notification) (err error) {
-	out, corks := c.Out.(corker)
-	if corks && len(list) > 1 {
-		out.Cork()
-		defer func() { err = errors.Join(err, out.Uncork()) }()
-	}
-	for _, n := range list {
-		if err = c.Notify(ctx, n); err != nil {
-			return err
-		}
-	}
-	return nil
+func (c *ModernCaller) NotifyAll(ctx context.Context, list []*mcp.Notification) error {
+	return notifyAll(ctx, c.Out, c.Notify, list)
 }
 
 // listensFor reports whether a listen call has asked for a notification

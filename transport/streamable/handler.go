@@ -112,14 +112,17 @@ func (o *HandlerOptions) withDefaults() HandlerOptions {
 // is safe for concurrent use. [Handler.Close] ends its streams and sessions.
 type Handler struct {
 	// Set at construction.
-	handler  mcp.Handler
-	opts     HandlerOptions
-	lot      *park.Lot // handler for requests of modern clients
-	guard    guard
-	sessions *session.Table
-	headers  *mcp.ToolHeaders
-	ctx      context.Context // ends streams that wait for changes
-	cancel   context.CancelCauseFunc
+	handler mcp.Handler
+	opts    HandlerOptions
+	lot     *park.Lot // handler for requests of modern clients
+	// subscriber takes listen calls of modern clients; nil if the handler is
+	// none.
+	subscriber mcp.Subscriber
+	guard      guard
+	sessions   *session.Table
+	headers    *mcp.ToolHeaders
+	ctx        context.Context // ends streams that wait for changes
+	cancel     context.CancelCauseFunc
 
 	inFlight atomic.Int64 // messages being served
 
@@ -140,6 +143,7 @@ func NewHandler(handler mcp.Handler, opts *HandlerOptions) *Handler {
 		streams:  make(map[*session.Held]*getStream),
 		headers:  headersOf(handler, o.Headers),
 	}
+	h.subscriber, _ = handler.(mcp.Subscriber)
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
@@ -231,6 +235,12 @@ func (h *Handler) post(out *output) *reject {
 	}
 	p := &post{h: h, out: out, accept: accept, body: body}
 	rej := p.serve()
+	if open := p.open; open != nil {
+		recycle(body)
+		*p, body = post{}, nil // while it is open, which may be long, it needs nothing of them
+		h.wait(out, open)
+		return nil
+	}
 	if rej == nil && !p.kept && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize {
 		recycle(body)
 	}
@@ -244,7 +254,8 @@ type post struct {
 	accept accepts
 	body   []byte
 	m      jsonrpc.Message
-	kept   bool // body is in use when the post has been served
+	kept   bool              // body is in use when the post has been served
+	open   *openSubscription // that the post has begun; nil for none
 }
 
 // serve answers the post, unless it returns why not.
