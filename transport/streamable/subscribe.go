@@ -31,9 +31,12 @@ func (p *post) subscribe(req *mcp.Request, x *exchange) {
 
 // wait serves an open subscription to its end. It also ends, gracefully, when the
 // listener shuts down.
-func (h *Handler) wait(out *output, open *openSubscription) {
+func (h *Handler) wait(p *post, open *openSubscription) {
+	// It may be open for long, and needs nothing of its message.
+	recycle(p.body)
+	p.body, p.m = nil, jsonrpc.Message{}
 	select {
-	case <-out.r.Context().Done():
+	case <-p.out.r.Context().Done():
 	case <-h.ctx.Done():
 	case <-open.subscription.Failed():
 	}
