@@ -19,12 +19,13 @@ type typed[In, Out any] struct {
 	input      *schema // nil if arguments are not checked
 	output     *schema // nil if results are not
 	presets    []preset
+	texts      []longText
 	structured bool // a string is structured content
 }
 
 // newTyped returns a typed tool and completes its definition.
 func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out]) (*typed[In, Out], error) {
-	t := &typed[In, Out]{run: run, structured: definition.OutputSchema != nil}
+	t := &typed[In, Out]{run: run, texts: longTextsOf(reflect.TypeFor[In]()), structured: definition.OutputSchema != nil}
 	if err := inferSchemas[In, Out](definition); err != nil {
 		return nil, err
 	}
@@ -111,7 +112,11 @@ func (t *typed[In, Out]) decode(args mcp.JSON, input *schema) (in In, err error)
 		*raw = bytes.Clone(args)
 		return in, nil
 	}
-	err = json.Unmarshal(args, &in)
+	rest := args
+	if len(t.texts) > 0 && len(args) > longTextBytes {
+		rest = takeLongTexts(t.texts, args, reflect.ValueOf(&in).Elem())
+	}
+	err = json.Unmarshal(rest, &in)
 	if err == nil {
 		return in, nil
 	}
