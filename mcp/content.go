@@ -164,6 +164,9 @@ func (c Contents) MarshalJSON() ([]byte, error) {
 
 func appendContent(dst []byte, block Content) ([]byte, error) {
 	if unknown, ok := block.(*UnknownContent); ok && unknown != nil {
+		if len(unknown.Raw) == 0 {
+			return nil, errors.New("a block of content is empty")
+		}
 		return append(dst, unknown.Raw...), nil
 	}
 	raw, err := NewJSON(block)

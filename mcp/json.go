@@ -47,13 +47,31 @@ func NewJSON(v any) (JSON, error) {
 	if err == nil {
 		return raw, nil
 	}
-	// Not at once, because with PreserveRawStrings it would let such bytes pass
-	// where a JSON holds them.
-	mended, again := json.Marshal(v, encoding, jsontext.PreserveRawStrings(false), jsontext.AllowInvalidUTF8(true))
+	mended, again := json.Marshal(v, mending)
 	if again != nil {
 		return nil, err
 	}
 	return mended, nil
+}
+
+// mending is encoding that replaces what is not UTF-8. It is not used at once,
+// because with PreserveRawStrings it would let such bytes pass where a JSON holds
+// them.
+var mending = json.JoinOptions(encoding, jsontext.PreserveRawStrings(false), jsontext.AllowInvalidUTF8(true))
+
+// AppendJSON appends to dst what NewJSON encodes. After an error dst is as it
+// was.
+func AppendJSON(dst []byte, v any) ([]byte, error) {
+	b := bytes.NewBuffer(dst)
+	err := json.MarshalWrite(b, v, encoding)
+	if err == nil {
+		return b.Bytes(), nil
+	}
+	b.Truncate(len(dst))
+	if json.MarshalWrite(b, v, mending) != nil {
+		return dst, err
+	}
+	return b.Bytes(), nil
 }
 
 // Decode decodes the value into v, a pointer. Names are compared exactly.

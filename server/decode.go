@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+
 	json "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -27,6 +29,22 @@ func plainly(err error) error {
 	}
 	return fmt.Errorf("%s does not fit: it is of type %s", where, wrong.JSONKind)
 }
+
+// minLarge is from how many bytes of arguments on longStrings is worth its while.
+const minLarge = 32 << 10
+
+// longStrings decodes strings with one copy instead of two.
+var longStrings = json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, text *string) error {
+	if dec.PeekKind() != '"' {
+		return errors.ErrUnsupported
+	}
+	raw, err := dec.ReadValue()
+	if err != nil {
+		return err
+	}
+	*text, _ = jsonrpc.Unquote(raw)
+	return nil
+}))
 
 // Bounds of numbers that are to be integers: none of Go's has as many digits.
 const (

@@ -52,7 +52,7 @@ func pages(t *testing.T, s *server.Server) (all [][]string) {
 	return all
 }
 
-func TestListsHaveAStableOrderAndPages(t *testing.T) {
+func TestListsHaveAStableOrderAndPages_B032_B142(t *testing.T) {
 	s := newServer(&server.Options{PageSize: 2})
 	addTools(s, "c", "a", "é", "B", "b", "a") // the last one replaces the first
 	want := [][]string{{"B", "a"}, {"b", "c"}, {"é"}}
@@ -94,7 +94,7 @@ func TestCursorsOutliveFeaturesAndServers(t *testing.T) {
 	}
 }
 
-func TestCursorsThatAreNone(t *testing.T) {
+func TestCursorsThatAreNone_B142(t *testing.T) {
 	s := newServer(&server.Options{PageSize: 1})
 	addTools(s, "a", "b")
 	s.AddPrompt(mcp.Prompt{Name: "a"}, nil)
@@ -105,7 +105,7 @@ func TestCursorsThatAreNone(t *testing.T) {
 	}
 	for name, raw := range map[string]string{
 		"garbage": `"%%%"`, "empty": `""`, "a number": `1`, "an object": `{}`, "no list": `"` + base64.RawURLEncoding.EncodeToString([]byte("a")) + `"`,
-		"huge": `"` + strings.Repeat("A", 1<<20) + `"`, "padded": `"` + cursor + `=="`, "escaped garbage": `"\ud800"`,
+		"huge": `"` + strings.Repeat("A", 1<<20) + `"`, "padded": `"` + cursor + `=="`, "escaped garbage": `"\ud800"`, "quotes and breaks": `"\"\n"`,
 	} {
 		_, err := handle(t, s, mcp.MethodListTools, `{"cursor":`+raw+`}`)
 		if !errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams}) || len(fmt.Sprint(err)) > 300 {

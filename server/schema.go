@@ -15,10 +15,11 @@ import (
 // Bounds of schemas and of what is checked against them, so that no arguments
 // take a processor for long.
 const (
-	// MaxSchemaBytes is how long a schema may be, and MaxSchemaNodes how many
-	// JSON values it may hold.
+	// MaxSchemaBytes is how long a schema may be, MaxSchemaNodes how many JSON
+	// values it may hold, and MaxSchemaDepth how deep these may be nested.
 	MaxSchemaBytes = 1 << 20
 	MaxSchemaNodes = 20_000
+	MaxSchemaDepth = 128
 	// MaxValidationSteps is how many steps checking one value may take: each time
 	// that a part of the schema is applied to a part of the value is one, and
 	// one more for each 256 bytes of that; comparing the items of an array with
@@ -49,8 +50,12 @@ func newSchema(raw mcp.JSON) (*schema, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	if n := countValues(tree); n > MaxSchemaNodes {
-		return nil, fmt.Errorf("schema of %d values is over the limit MaxSchemaNodes of %d", n, MaxSchemaNodes)
+	nodes, depth := measure(tree)
+	if nodes > MaxSchemaNodes {
+		return nil, fmt.Errorf("schema of %d values is over the limit MaxSchemaNodes of %d", nodes, MaxSchemaNodes)
+	}
+	if depth > MaxSchemaDepth {
+		return nil, fmt.Errorf("schema of %d levels is over the limit MaxSchemaDepth of %d", depth, MaxSchemaDepth)
 	}
 	if object, ok := tree.(map[string]any); ok {
 		if dialect, told := object["$schema"].(string); told && !slices.Contains(dialects, dialect) {
@@ -106,18 +111,21 @@ func (s *schema) check(raw []byte) error {
 	return nil
 }
 
-// countValues returns how many JSON values v is made of.
-func countValues(v any) int {
-	n := 1
+// measure returns how many JSON values v is made of, and how deep they are nested.
+func measure(v any) (nodes, depth int) {
+	inner := func(v any) {
+		n, d := measure(v)
+		nodes, depth = nodes+n, max(depth, d)
+	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, member := range v {
-			n += countValues(member)
+			inner(member)
 		}
 	case []any:
 		for _, item := range v {
-			n += countValues(item)
+			inner(item)
 		}
 	}
-	return n
+	return nodes + 1, depth + 1
 }

@@ -28,7 +28,7 @@ func added(definition mcp.Tool) (reason any) {
 	return nil
 }
 
-func TestSchemasThatCannotBeCheckedAreRefusedWhenAToolIsAdded(t *testing.T) {
+func TestSchemasThatCannotBeCheckedAreRefused_B164(t *testing.T) {
 	doubling := `{"type":"object","$defs":{"d0":{"type":"string"}`
 	for i := range 40 {
 		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)
@@ -45,6 +45,8 @@ func TestSchemasThatCannotBeCheckedAreRefusedWhenAToolIsAdded(t *testing.T) {
 		{"itself dynamically", `{"type":"object","$dynamicAnchor":"n","allOf":[{"$dynamicRef":"#n"}]}`, `without end`},
 		{"too long", `{"type":"object","title":"` + strings.Repeat("x", server.MaxSchemaBytes) + `"}`, `limit MaxSchemaBytes of 1048576`},
 		{"too many values", `{"type":"object","enum":[` + strings.Repeat("1,", server.MaxSchemaNodes) + `1]}`, `limit MaxSchemaNodes of 20000`},
+		{"too deep", `{"type":"object","properties":{"a":` + nested(5000, `{"items":`, `true`, `}`) + `}}`, `limit MaxSchemaDepth of 128`},
+		{"too deep for the checker", `{"type":"object","properties":{"a":` + nested(5000, `{"not":`, `true`, `}`) + `}}`, `limit MaxSchemaDepth of 128`},
 		{"a member twice", `{"type":"object","title":"a","title":"b"}`, `duplicate`},
 		{"defaults that are of another type", `{"type":"object","properties":{"a":{"default":1}}}`, ``},
 		{"many references", doubling + `},"properties":{"a":{"$ref":"#/$defs/d40"}}}`, ``}, // as long as nobody gives it an a
@@ -64,7 +66,7 @@ func TestSchemasThatCannotBeCheckedAreRefusedWhenAToolIsAdded(t *testing.T) {
 	}
 }
 
-func TestReferencesAreNeverFetched(t *testing.T) {
+func TestReferencesAreNeverFetched_B164(t *testing.T) {
 	var fetched atomic.Int32
 	listener := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fetched.Add(1)
@@ -77,6 +79,9 @@ func TestReferencesAreNeverFetched(t *testing.T) {
 		`{"type":"object","$dynamicRef":"%s/s.json#a"}`,
 		`{"type":"object","$id":"%s/root.json","properties":{"a":{"$ref":"s.json"}}}`,
 		`{"type":"object","$schema":"%s/dialect.json"}`,
+		`{"type":"object","title":"%s","$ref":"other.json"}`,
+		`{"type":"object","title":"%s","$ref":"//127.0.0.1/other.json"}`,
+		`{"type":"object","title":"%s","$ref":"data:application/json,{}"}`,
 		`{"type":"object","properties":{"a":{"$ref":"file:///etc/passwd","title":"%s"}}}`,
 	} {
 		schema = fmt.Sprintf(schema, listener.URL)
@@ -97,7 +102,7 @@ func nested(depth int, open, kernel, end string) string {
 	return strings.Repeat(open, depth) + kernel + strings.Repeat(end, depth)
 }
 
-func TestHostileValuesAreBounded(t *testing.T) {
+func TestHostileValuesAreBounded_B164(t *testing.T) {
 	doubling := `{"$defs":{"d0":{"type":"string"}`
 	for i := range 40 {
 		doubling += fmt.Sprintf(`,"d%d":{"allOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i+1, i, i)

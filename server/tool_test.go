@@ -133,7 +133,7 @@ func TestArgumentsOfEveryKindAreDecodedAndEncoded(t *testing.T) {
 	}
 }
 
-func TestIntegersAreExact(t *testing.T) {
+func TestIntegersAreExact_B017(t *testing.T) {
 	type numbers struct {
 		I   int64    `json:"i"`
 		U   uint64   `json:"u"`
@@ -181,7 +181,7 @@ func TestNamesAreCaseSensitive(t *testing.T) {
 	}
 }
 
-func TestArgumentsOfAnyType(t *testing.T) {
+func TestArgumentsOfAnyType_B031(t *testing.T) {
 	tests := []struct{ name, got, want string }{
 		{"JSON", echoed[mcp.JSON](t, `{"a":1.0}`), `{"a":1.0}`},
 		{"an object", echoed[mcp.Object](t, `{"a":"\u0041"}`), `{"a":"\u0041"}`},
@@ -190,6 +190,7 @@ func TestArgumentsOfAnyType(t *testing.T) {
 		{"a pointer", echoed[*Base](t, `{"id":"x"}`), `{"id":"x"}`},
 		{"nothing", echoed[struct{}](t, `{"made":"up"}`), `{}`},
 		{"no object", echoed[map[string]int](t, `[1]`), `error: Invalid params: arguments must be an object (-32602)`},
+		{"a string", echoed[map[string]int](t, `"x"`), `error: Invalid params: arguments must be an object (-32602)`},
 		{"null", echoed[map[string]int](t, `null`), `{}`},
 	}
 	for _, test := range tests {
@@ -271,7 +272,7 @@ func returned[Out any](t *testing.T, definition mcp.Tool, out Out) string {
 	return result(t, definition, `{}`, func(context.Context, *server.Call, struct{}) (Out, error) { return out, nil })
 }
 
-func TestResultsWithoutContent(t *testing.T) {
+func TestResultsWithoutContent_B032(t *testing.T) {
 	s := newServer(nil)
 	server.AddTool(s, mcp.Tool{Name: "nil"}, func(context.Context, *server.Call, struct{}) (*mcp.CallToolResult, error) { return nil, nil })
 	server.AddTool(s, mcp.Tool{Name: "contents"}, func(context.Context, *server.Call, struct{}) (mcp.Contents, error) { return nil, nil })
@@ -292,7 +293,7 @@ func TestResultsWithoutContent(t *testing.T) {
 
 // What a tool gives that is not as it promised is nobody's business but its
 // author's.
-func TestInvalidOutputIsAnInternalErrorThatIsLogged(t *testing.T) {
+func TestInvalidOutputIsAnInternalErrorThatIsLogged_B163(t *testing.T) {
 	type out = mcp.CallToolResult
 	schema := mcp.JSON(`{"type":"object","properties":{"secret":{"type":"string"}},"required":["secret"]}`)
 	tests := []struct {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -19,13 +20,12 @@ type typed[In, Out any] struct {
 	input      *schema // nil if arguments are not checked
 	output     *schema // nil if results are not
 	presets    []preset
-	texts      []longText
 	structured bool // a string is structured content
 }
 
 // newTyped returns a typed tool and completes its definition.
 func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out]) (*typed[In, Out], error) {
-	t := &typed[In, Out]{run: run, texts: longTextsOf(reflect.TypeFor[In]()), structured: definition.OutputSchema != nil}
+	t := &typed[In, Out]{run: run, structured: definition.OutputSchema != nil}
 	if err := inferSchemas[In, Out](definition); err != nil {
 		return nil, err
 	}
@@ -112,11 +112,11 @@ func (t *typed[In, Out]) decode(args mcp.JSON, input *schema) (in In, err error)
 		*raw = bytes.Clone(args)
 		return in, nil
 	}
-	rest := args
-	if len(t.texts) > 0 && len(args) > longTextBytes {
-		rest = takeLongTexts(t.texts, args, reflect.ValueOf(&in).Elem())
+	if len(args) < minLarge {
+		err = json.Unmarshal(args, &in)
+	} else {
+		err = json.Unmarshal(args, &in, longStrings)
 	}
-	err = json.Unmarshal(rest, &in)
 	if err == nil {
 		return in, nil
 	}
@@ -142,14 +142,34 @@ func (t *typed[In, Out]) encode(c *Call, out Out) (mcp.Result, error) {
 		}
 		return t.whole(c, out)
 	}
-	raw, err := mcp.NewJSON(out)
-	if err != nil {
+	b := buffers.Get().(*buffer)
+	defer b.recycle()
+	var err error
+	if b.bytes, err = mcp.AppendJSON(b.bytes, out); err != nil {
 		return mcp.Result{}, fmt.Errorf("encoding the tool's result: %w", err)
 	}
-	if err := t.checkOutput(raw); err != nil {
-		return mcp.Result{}, err
+	if t.output != nil {
+		if err := t.fits(b.bytes); err != nil {
+			return mcp.Result{}, err
+		}
 	}
-	return c.structuredResult(raw), nil
+	return c.structuredResult(b.bytes), nil
+}
+
+// A buffer is memory in which structured content is encoded, before it is copied
+// into the result twice.
+type buffer struct{ bytes []byte }
+
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+// maxKept is how large the memory may be that is kept to be used again.
+const maxKept = 4 << 20
+
+func (b *buffer) recycle() {
+	if cap(b.bytes) <= maxKept {
+		b.bytes = b.bytes[:0]
+		buffers.Put(b)
+	}
 }
 
 // whole returns a result that the function has put together.
@@ -177,7 +197,11 @@ func (t *typed[In, Out]) checkOutput(structured mcp.JSON) error {
 	if _, err := jsonrpc.ParseValue(structured); err != nil {
 		return fmt.Errorf("the tool's structured content: %w", err)
 	}
-	if err := t.output.check(bytes.TrimSpace(structured)); err != nil {
+	return t.fits(bytes.TrimSpace(structured))
+}
+
+func (t *typed[In, Out]) fits(structured []byte) error {
+	if err := t.output.check(structured); err != nil {
 		return fmt.Errorf("the tool's result does not fit its output schema: %w", err)
 	}
 	return nil
