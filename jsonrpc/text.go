@@ -87,8 +87,11 @@ const hexDigits = "0123456789abcdef"
 
 // AppendString appends text as a JSON string. Bytes that are not UTF-8 become
 // U+FFFD.
-func AppendString(dst []byte, text string) []byte {
-	data := []byte(text) // is not copied, as nothing changes it
+func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
+	return appendString(dst, []byte(text)) // is not copied, as nothing changes it
+}
+
+func appendString(dst, data []byte) []byte {
 	dst = append(dst, '"')
 	start := 0
 	for i := 0; i < len(data); {

@@ -7,13 +7,13 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
-	json "github.com/go-json-experiment/json"
 	"github.com/yosida95/uritemplate/v3"
 )
 
 // A ReadFunc reads a resource. Variables are those of the template that the URI
 // matches, nil for a resource that has its own URI. Contents without a URI get
-// the one that was asked for. [NotFound] says that there is no such resource.
+// the one that was asked for, and are an empty text if they are neither text nor
+// bytes. [NotFound], or nil, says that there is no such resource.
 type ReadFunc func(ctx context.Context, call *Call, uri string, variables map[string]string) (*mcp.ReadResourceResult, error)
 
 // A resource is a resource of a server.
@@ -30,7 +30,7 @@ type template struct {
 // AddResource adds a resource, or replaces the one of its URI. It panics if the
 // definition has no URI or no name.
 func (s *Server) AddResource(definition mcp.Resource, read ReadFunc) {
-	entry, err := json.Marshal(definition, json.Deterministic(true))
+	entry, err := mcp.NewJSON(definition)
 	if definition.URI == "" || definition.Name == "" {
 		err = errors.New("it needs a URI and a name")
 	}
@@ -48,7 +48,7 @@ func (s *Server) AddResourceTemplate(definition mcp.ResourceTemplate, read ReadF
 		err = errors.New("it needs a URI template and a name")
 	}
 	must("resource template", definition.URITemplate, err)
-	entry, err := json.Marshal(definition, json.Deterministic(true))
+	entry, err := mcp.NewJSON(definition)
 	must("resource template", definition.URITemplate, err)
 	s.templates.add(definition.URITemplate, entry, &template{resource{read}, pattern})
 }
@@ -85,9 +85,6 @@ func (s *Server) readResource(ctx context.Context, c *Call) (mcp.Result, error) 
 	if !ok {
 		return mcp.Result{}, invalid("uri must be a string")
 	}
-	if !s.lists(c.req.Method) {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
-	}
 	read, variables := s.findResource(uri)
 	if read == nil {
 		return mcp.Result{}, NotFound(uri)
@@ -107,6 +104,9 @@ func (s *Server) readResource(ctx context.Context, c *Call) (mcp.Result, error) 
 	for i, part := range contents.Contents {
 		if part.URI == "" {
 			part.URI = uri
+		}
+		if part.Text == nil && part.Blob == nil { // it must be one of them
+			part.Text = new(string)
 		}
 		result.Contents[i] = part
 	}

@@ -6,17 +6,15 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // isModern reports whether a request is to be answered as a modern one. So is
 // one that was made in this process.
 func isModern(req *mcp.Request) bool { return req.Meta.Revision.Era() != mcp.Legacy }
 
-// newResult returns the beginning of a result of about size bytes, with what all
-// results of a modern client have: "Servers SHOULD identify themselves in each
-// result" (2026-07-28, basic, _meta).
+// newResult returns the beginning of a result of about size bytes: "Servers SHOULD
+// identify themselves in each result" of a modern client (2026-07-28, basic,
+// _meta). Its index saves the edge from looking for what is in it.
 func (s *Server) newResult(req *mcp.Request, size int) jsonrpc.Builder {
 	if !isModern(req) {
 		return jsonrpc.NewBuilder(size)
@@ -58,7 +56,7 @@ func appendHints(dst []byte, ttl time.Duration, scope mcp.CacheScope) []byte {
 
 // encodeResult encodes v, a result of package mcp.
 func encodeResult(v any) (mcp.Result, error) {
-	raw, err := json.Marshal(v, json.Deterministic(true))
+	raw, err := mcp.NewJSON(v)
 	if err != nil {
 		return mcp.Result{}, err
 	}
@@ -98,4 +96,34 @@ func (c *Call) finishRaw(r mcp.Result) mcp.Result {
 		edits = append(edits, jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
 	}
 	return mcp.Result{Value: jsonrpc.Edited(&r.Value, edits...)}
+}
+
+// textResult returns the result of a tool that is one text.
+func (c *Call) textResult(text string, failed bool) mcp.Result {
+	const rest = 96
+	b := c.server.newResult(c.req, len(text)+len(text)/16+rest)
+	b.Add("content", func(dst []byte) []byte { return appendTextContent(dst, text) })
+	if failed {
+		b.AddRaw("isError", []byte("true"))
+	}
+	return mcp.Result{Value: b.Value()}
+}
+
+// appendTextContent appends content that is one text.
+func appendTextContent[T string | []byte](dst []byte, text T) []byte {
+	dst = append(dst, `[{"type":"text","text":`...)
+	dst = jsonrpc.AppendString(dst, text)
+	return append(dst, "}]"...)
+}
+
+// structuredResult returns the result of a tool that is structured content. "For
+// backwards compatibility, a tool that returns structured content SHOULD also
+// return the serialized JSON in a TextContent block" (2025-11-25 and 2026-07-28,
+// server/tools, Structured Content).
+func (c *Call) structuredResult(raw []byte) mcp.Result {
+	const rest = 128
+	b := c.server.newResult(c.req, 2*len(raw)+len(raw)/8+rest)
+	b.Add("content", func(dst []byte) []byte { return appendTextContent(dst, raw) })
+	b.AddRaw("structuredContent", raw)
+	return mcp.Result{Value: b.Value()}
 }
