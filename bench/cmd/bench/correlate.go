@@ -43,31 +43,41 @@ func correlate(ctx context.Context, o *options, out, progress io.Writer) error {
 	if err != nil {
 		return err
 	}
+	k := &correlator{options: o, paths: paths, home: dir, out: out, progress: progress}
 	fmt.Fprintf(out, "# Correlation\n\n%d calls over %d connections, each reply compared with the one to its call.\n\n", o.calls, o.connections)
 	fmt.Fprintln(out, "| contestant | revision | calls | crossed | wrong | calls/s |\n|---|---|--:|--:|--:|--:|")
 	for i := range list {
 		for _, r := range o.revisions.values {
 			if list[i].Speaks(r) {
-				err = errors.Join(err, correlateOne(ctx, o, paths, dir, &list[i], r, out, progress))
+				err = errors.Join(err, k.check(ctx, &list[i], r))
 			}
 		}
 	}
 	return err
 }
 
-func correlateOne(ctx context.Context, o *options, paths contest.Paths, home string, c *contest.Contestant, r wire.Revision, out, progress io.Writer) error {
-	p, err := c.Start(ctx, paths, contest.StartOptions{Revision: r, Home: home})
+// A correlator checks contestants one after the other.
+type correlator struct {
+	// Set at construction.
+	options       *options
+	paths         contest.Paths
+	home          string
+	out, progress io.Writer
+}
+
+func (k *correlator) check(ctx context.Context, c *contest.Contestant, r wire.Revision) error {
+	p, err := c.Start(ctx, k.paths, contest.StartOptions{Revision: r, Home: k.home})
 	if err != nil {
 		return err
 	}
 	defer p.Stop()
-	run := &raw.Correlation{Addr: p.Addr(), Peer: c.Peer(r), Connections: o.connections, Calls: o.calls}
+	run := &raw.Correlation{Addr: p.Addr(), Peer: c.Peer(r), Connections: k.options.connections, Calls: k.options.calls}
 	began := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- run.Run(ctx) }()
-	err = watch(progress, fmt.Sprintf("%s, %s", c.Name, r), run, ended)
+	err = watch(k.progress, fmt.Sprintf("%s, %s", c.Name, r), run, ended)
 	perSecond := float64(run.Done()) / time.Since(began).Seconds()
-	fmt.Fprintf(out, "| %s | %s | %s | %d | %d | %s |\n", c.Name, r, count(float64(run.Done())), run.Crossed(), run.Wrong(), count(perSecond))
+	fmt.Fprintf(k.out, "| %s | %s | %s | %d | %d | %s |\n", c.Name, r, count(float64(run.Done())), run.Crossed(), run.Wrong(), count(perSecond))
 	if err != nil {
 		return fmt.Errorf("%s, %s: %w%s", c.Name, r, err, p.Stderr())
 	}
