@@ -60,6 +60,33 @@ func shortened(text string, n int) string {
 // check returns why raw, a valid JSON value, is not as the schema has it; nil if
 // it is.
 func (c *checker) check(raw []byte) *mismatch {
+	if m := c.checkKind(raw); m != nil {
+		return m
+	}
+	switch raw[0] {
+	case '{':
+		object := jsonrpc.Trusted(raw)
+		return c.object(&object)
+	case '[':
+		return c.array(raw)
+	case '"':
+		return c.text(raw)
+	case 't', 'f', 'n':
+		return nil
+	}
+	return c.number(raw)
+}
+
+// checkObject is check for an object that may have an index.
+func (c *checker) checkObject(object *jsonrpc.Value) *mismatch {
+	if m := c.checkKind(object.Raw()); m != nil {
+		return m
+	}
+	return c.object(object)
+}
+
+// checkKind checks what is asked of values of all types.
+func (c *checker) checkKind(raw []byte) *mismatch {
 	if c.never {
 		return wrong("is not allowed")
 	}
@@ -69,17 +96,7 @@ func (c *checker) check(raw []byte) *mismatch {
 	if c.values != nil && !c.among(raw) {
 		return wrong("must be one of %s", shown(c.values))
 	}
-	switch raw[0] {
-	case '{':
-		return c.object(raw)
-	case '[':
-		return c.array(raw)
-	case '"':
-		return c.text(raw)
-	case 't', 'f', 'n':
-		return nil
-	}
-	return c.number(raw)
+	return nil
 }
 
 // kindOf returns the types that a value is of.
@@ -122,13 +139,12 @@ func (t typeSet) String() string {
 	return strings.Join(names, " or ")
 }
 
-func (c *checker) object(raw []byte) *mismatch {
+func (c *checker) object(object *jsonrpc.Value) *mismatch {
 	if c.properties == nil && c.additional == nil && c.minProperties == 0 && c.maxProperties == math.MaxInt {
 		return nil
 	}
 	var seen [maxRequired]bool
 	found, n := 0, 0
-	object := jsonrpc.Trusted(raw)
 	for name, value := range object.Members() {
 		n++
 		inner := c.additional

@@ -20,12 +20,13 @@ type typed[In, Out any] struct {
 	input      *schema // nil if arguments are not checked
 	output     *schema // nil if results are not
 	presets    []preset
+	texts      []longText
 	structured bool // a string is structured content
 }
 
 // newTyped returns a typed tool and completes its definition.
 func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out]) (*typed[In, Out], error) {
-	t := &typed[In, Out]{run: run, structured: definition.OutputSchema != nil}
+	t := &typed[In, Out]{run: run, texts: longTextsOf(reflect.TypeFor[In]()), structured: definition.OutputSchema != nil}
 	if err := inferSchemas[In, Out](definition); err != nil {
 		return nil, err
 	}
@@ -33,7 +34,7 @@ func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out
 		return nil, err // before anything trusts the schemas
 	}
 	t.presets = presetsOf(definition.InputSchema)
-	if _, err := t.decode(withPresets(mcp.JSON("{}"), t.presets), nil); err != nil && t.presets != nil {
+	if _, err := t.decode(mcp.JSON("{}"), nil); err != nil && t.presets != nil {
 		return nil, fmt.Errorf("input schema: its defaults: %w", err)
 	}
 	if s.opts.SkipValidation {
@@ -107,26 +108,29 @@ func (t *typed[In, Out]) call(ctx context.Context, c *Call) (mcp.Result, error) 
 // decode returns the arguments as the function takes them, if they are as the
 // schema has it, which may be nil.
 func (t *typed[In, Out]) decode(args mcp.JSON, input *schema) (in In, err error) {
+	object := jsonrpc.Trusted(args)
+	object = object.Indexed() // once for all that looks into it
 	if input != nil {
-		if err := input.check(args); err != nil {
+		if err := input.checkObject(&object); err != nil {
 			return in, err
 		}
 	}
-	args = withPresets(args, t.presets)
+	object = withPresets(object, t.presets)
 	if raw, ok := any(&in).(*mcp.JSON); ok {
-		*raw = bytes.Clone(args)
+		*raw = bytes.Clone(object.Raw())
 		return in, nil
 	}
-	if len(args) < minLarge {
-		err = json.Unmarshal(args, &in)
+	rest := takeLongTexts(t.texts, &object, reflect.ValueOf(&in).Elem())
+	if len(rest) < minLarge {
+		err = json.Unmarshal(rest, &in)
 	} else {
-		err = json.Unmarshal(args, &in, longStrings)
+		err = json.Unmarshal(rest, &in, longStrings)
 	}
 	if err == nil {
 		return in, nil
 	}
 	var again In
-	if json.Unmarshal(args, &again, integers) == nil {
+	if json.Unmarshal(object.Raw(), &again, integers) == nil {
 		return again, nil
 	}
 	return in, plainly(err)
