@@ -83,7 +83,7 @@ func (m *meter) inTurn(rep int, t transport, r wire.Revision) []*contest.Contest
 	var list []*contest.Contestant
 	for i := range m.contestants {
 		c := &m.contestants[i]
-		if transportOf(c) == t && c.Speaks(r) {
+		if transportOf(c) == t && c.Speaks(r) && (m.options.unchecked || !c.Unchecked) {
 			list = append(list, c)
 		}
 	}

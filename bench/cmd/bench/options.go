@@ -27,7 +27,9 @@ type options struct {
 	// mostInFlight is how many bytes are in flight at most; cells with more
 	// are left out, except for typed tools, of which the targets ask for more.
 	mostInFlight int
-	streams      int // subscriptions of one server
+	// unchecked measures typed tools that do not check their arguments, too.
+	unchecked bool
+	streams   int // subscriptions of one server
 	// correlate checks replies instead of measuring, with so many calls and
 	// connections.
 	correlate          bool
@@ -87,6 +89,7 @@ func fullOptions() *options {
 		heapSizes:  []int{small, kibi, medium, large},
 
 		mostInFlight: mostEver,
+		unchecked:    true,
 		streams:      streams,
 		calls:        calls,
 		connections:  connections,
@@ -111,6 +114,7 @@ func (o *options) quicken(given map[string]bool) {
 	}
 	o.heapSizes = []int{small, kibi}
 	o.mostInFlight = large
+	o.unchecked = false
 }
 
 func (o *options) validate() error {
