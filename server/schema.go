@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
@@ -98,6 +99,17 @@ func newSlow(raw mcp.JSON) (*schema, error) {
 // maxShownReason is how much is told of why a value does not fit, in characters:
 // the library of schemas shows the whole value.
 const maxShownReason = 1000
+
+// checkObject is check for an object that may have an index.
+func (s *schema) checkObject(object *jsonrpc.Value) error {
+	if s.fast == nil {
+		return s.check(object.Raw())
+	}
+	if m := s.fast.checkObject(object, newBudget()); m != nil {
+		return m
+	}
+	return nil
+}
 
 // check returns why raw, valid JSON, is not as the schema has it.
 func (s *schema) check(raw []byte) error {
