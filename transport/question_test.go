@@ -1,0 +1,206 @@
+package transport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/park"
+	"github.com/mcpsplice/mcpsplice/transport"
+)
+
+// An asker asks in each call of the tool ask, and then gives back the answer and
+// the arguments that the call was made with.
+type asker struct {
+	ended chan error    // causes of the contexts of calls that failed
+	then  chan struct{} // closed when calls may end after the answer; nil for at once
+}
+
+func (a *asker) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if name, _ := req.Params.LookupString("name"); name != "ask" {
+		return mcp.RawResult([]byte(`{"asked":false}`)), nil
+	}
+	answer, err := caller.Ask(ctx, &mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted([]byte(`{"message":"?"}`))})
+	if err == nil && a.then != nil {
+		select {
+		case <-a.then:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	if err != nil {
+		a.ended <- context.Cause(ctx)
+		return mcp.Result{}, err
+	}
+	arguments := req.Params.Get("arguments")
+	return mcp.RawResult(fmt.Appendf(nil, `{"answer":%s,"arguments":%s}`, answer.Raw(), arguments.Raw())), nil
+}
+
+const askingMeta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}}}`
+
+func askCall(id, arguments string) string {
+	return `{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"ask","arguments":` + arguments + `,` + askingMeta + `}}`
+}
+
+// retryCall is askCall with an answer, under the state that m holds.
+func retryCall(t *testing.T, id, arguments string, m *jsonrpc.Message) string {
+	t.Helper()
+	state, ok := m.Body.Lookup("requestState")
+	if !ok {
+		t.Fatalf("no input is required: %s", m.Body.Raw())
+	}
+	return strings.Replace(askCall(id, arguments), `"name":`, `"inputResponses":{"q1":{"n":`+id+`}},"requestState":`+string(state)+`,"name":`, 1)
+}
+
+// TestModernClientIsAskedOnAByteStream: parked calls need no worker, and leave
+// the limit and the order of calls.
+func TestModernClientIsAskedOnAByteStream_B151(t *testing.T) {
+	for _, opts := range []transport.ServeOptions{{}, {MaxInFlight: 1}, {Ordered: true}} {
+		t.Run(fmt.Sprint(opts.MaxInFlight, opts.Ordered), func(t *testing.T) {
+			p, _ := serve(t, new(asker), opts)
+			// So many that the reader serves requests itself.
+			for range 40 {
+				p.say(strings.Replace(askCall("0", "{}"), `"ask"`, `"x"`, 1))
+				if got := p.line(); got != `{"jsonrpc":"2.0","id":0,"result":{"asked":false,"resultType":"complete"}}` {
+					t.Fatalf("got %s", got)
+				}
+			}
+			var asked []*jsonrpc.Message
+			for i := range 5 {
+				p.say(askCall("1", fmt.Sprint(i)))
+				m := p.message()
+				if got := m.Body.Get("inputRequests"); string(got.Raw()) != `{"q1":{"method":"elicitation/create","params":{"message":"?"}}}` {
+					t.Fatalf("got %s", m.Body.Raw())
+				}
+				asked = append(asked, m)
+			}
+			for i := len(asked) - 1; i >= 0; i-- {
+				p.say(retryCall(t, `2`, fmt.Sprint(i), asked[i]))
+				if got, want := p.line(), fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"result":{"answer":{"n":2},"arguments":%d,"resultType":"complete"}}`, i); got != want {
+					t.Errorf("got  %s\nwant %s", got, want)
+				}
+			}
+			p.say(retryCall(t, `3`, `0`, asked[0]))
+			if got := p.line(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":3,"error":{"code":-32602,`) {
+				t.Errorf("a used state gives %s", got)
+			}
+		})
+	}
+}
+
+func TestParkedCallsAreCappedOnAByteStream(t *testing.T) {
+	a := &asker{ended: make(chan error, 10)}
+	p, _ := serve(t, a, transport.ServeOptions{Park: park.Options{MaxParked: 1}})
+	p.say(askCall(`1`, `1`))
+	p.line()
+	p.say(askCall(`2`, `2`))
+	if got := p.line(); !strings.Contains(got, `"limit":"MaxParked"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestCancellationOfAskedCalls: of an answered request it does nothing, of the
+// retry it cancels the call.
+func TestCancellationOfAskedCalls_B136(t *testing.T) {
+	a := &asker{ended: make(chan error, 10), then: make(chan struct{})}
+	p, _ := serve(t, a, transport.ServeOptions{})
+	cancel := func(id string) {
+		p.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":` + id + `}}`)
+	}
+	p.say(askCall(`1`, `1`))
+	m := p.message()
+	cancel(`1`)
+	p.say(retryCall(t, `2`, `1`, m))
+	p.say(strings.Replace(askCall("3", "{}"), `"ask"`, `"x"`, 1))
+	if got := p.message(); got.ID.String() != "3" || len(a.ended) > 0 {
+		t.Fatalf("%s was answered, %d calls have ended", got.ID, len(a.ended))
+	}
+	cancel(`2`)
+	if err := receive(t, "the end", a.ended); err == nil || err.Error() != "cancelled by the client" {
+		t.Errorf("the cause is %v", err)
+	}
+	p.say(strings.Replace(askCall("4", "{}"), `"ask"`, `"x"`, 1))
+	if got := p.message(); got.ID.String() != "4" {
+		t.Errorf("%s was answered", got.ID)
+	}
+}
+
+func TestParkedCallsEndWithTheirConnection(t *testing.T) {
+	a := &asker{ended: make(chan error, 10)}
+	p, s := serve(t, a, transport.ServeOptions{Drain: time.Hour})
+	p.say(askCall(`1`, `1`))
+	p.line()
+	_ = p.conn.Close()
+	receive(t, "the end of Serve", s.done)
+	if err := receive(t, "the end of the call", a.ended); !errors.Is(err, mcp.ErrClosed) {
+		t.Errorf("the cause is %v", err)
+	}
+}
+
+// TestParkedRequestsKeepTheirMemory: messages whose memory is used again do not
+// write into those that are still needed.
+func TestParkedRequestsKeepTheirMemory(t *testing.T) {
+	p, _ := serve(t, new(asker), transport.ServeOptions{})
+	arguments := func(i int) string {
+		return `{"text":"` + strings.Repeat(string(rune('a'+i)), 100_000) + `"}`
+	}
+	var asked []*jsonrpc.Message
+	for i := range 8 {
+		p.say(askCall(`1`, arguments(i)))
+		asked = append(asked, p.message())
+		for j := range 4 {
+			p.say(strings.Replace(askCall("0", arguments(20+j)), `"ask"`, `"x"`, 1))
+			p.line()
+		}
+	}
+	for i, m := range asked {
+		p.say(retryCall(t, `2`, arguments(i), m))
+		got := p.message().Body.Get("arguments")
+		if string(got.Raw()) != arguments(i) {
+			t.Errorf("call %d has got %.40s instead of %.40s", i, got.Raw(), arguments(i))
+		}
+	}
+}
+
+// TestClockOfACallStandsStillWhileItIsParked: the time that a client takes to
+// answer is not the legacy server's.
+func TestClockOfACallStandsStillWhileItIsParked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, server := connect(t, transport.DialOptions{
+			MaxCall: time.Minute, Capabilities: []byte(`{"elicitation":{}}`),
+		}, transport.LineOptions{})
+		p, _ := serve(t, conn, transport.ServeOptions{})
+		p.patience = time.Hour
+		server.patience = time.Hour
+		var playing sync.WaitGroup
+		playing.Go(func() {
+			call := server.expect(mcp.MethodCallTool)
+			server.say(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
+			if answer := server.message(); string(answer.Body.Raw()) != `{"n":2}` {
+				t.Errorf("answered %s", answer.Body.Raw())
+			}
+			time.Sleep(time.Minute - time.Second)
+			server.answer(call, `{"done":true}`)
+		})
+		p.say(askCall(`1`, `{}`))
+		m := p.message()
+		time.Sleep(park.DefaultLife - time.Second)
+		p.say(retryCall(t, `2`, `{}`, m))
+		if got := p.line(); got != `{"jsonrpc":"2.0","id":2,"result":{"done":true,"resultType":"complete"}}` {
+			t.Errorf("got %s", got)
+		}
+		playing.Wait()
+		// A state of before a restart is the server's, which has no such thing.
+		p.say(strings.Replace(retryCall(t, `3`, `{}`, m), "mcpsplice.", "mcpsplice.X", 1))
+		if got := p.line(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":3,"error":{"code":-32602,`) {
+			t.Errorf("got %s", got)
+		}
+	})
+}
