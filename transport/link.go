@@ -180,6 +180,16 @@ func (l *lineLink) Flush(ctx context.Context) error {
 	return l.gate.flush(ctx)
 }
 
+// An acknowledger tells its peer of each message that Read returned whether it
+// was taken. The next Read says that it was, unless one of these comes first;
+// they are called by whoever reads.
+type acknowledger interface {
+	Accept()
+	// Refuse reports whether the peer learns why the message is not taken. If
+	// it does not, because the message was accepted before, it must be sent.
+	Refuse(id jsonrpc.ID, err *jsonrpc.Error) bool
+}
+
 // A holder can hold messages back so that several go out together. Buffered
 // reports whether Read will return without waiting.
 type holder interface {

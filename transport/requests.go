@@ -300,6 +300,9 @@ func (s *server) batch(data []byte) {
 			"Invalid Request: batches are part of revision %s only", mcp.Revision20250326))
 		return
 	}
+	if s.receipts != nil {
+		s.receipts.Accept() // each message is answered alone
+	}
 	for _, item := range items {
 		m := new(jsonrpc.Message)
 		if err := jsonrpc.Scan(item, m); err != nil {

@@ -94,9 +94,10 @@ type server struct {
 
 	draining atomic.Bool
 	turn     turn
-	ended    chan error // gets the error that ended the input
-	holder   holder     // the link, if it can hold messages back
-	sending  sender     // send
+	ended    chan error   // gets the error that ended the input
+	holder   holder       // the link, if it can hold messages back
+	receipts acknowledger // the link, if it acknowledges messages
+	sending  sender       // send
 
 	// Owned by whoever has the turn.
 	reader       *reader
@@ -170,6 +171,7 @@ func (s *server) run(ctx context.Context) error {
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer s.cancel(mcp.ErrClosed)
 	s.holder, _ = s.link.(holder)
+	s.receipts, _ = s.link.(acknowledger)
 	s.ended = make(chan error, 1)
 	go s.read()
 	var err error
@@ -223,11 +225,7 @@ func (s *server) drain() {
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.opts.Drain+lastMoment)
 	defer cancel()
-	timer := time.NewTimer(s.opts.Drain)
-	defer timer.Stop()
-	select {
-	case <-idle:
-	case <-timer.C:
+	if !s.idleInTime(idle) {
 		s.cancel(mcp.ErrClosed)
 		// A handler that does not end with its context is left to itself.
 		go s.session.Close()
@@ -239,6 +237,27 @@ func (s *server) drain() {
 	if f, ok := s.link.(flusher); ok {
 		if err := f.Flush(ctx); err != nil {
 			s.log.Debug("the last messages were not sent", "err", err)
+		}
+	}
+}
+
+// idleInTime waits until nothing is in flight, and reports false if that takes
+// too long or no answer can reach the client any more.
+func (s *server) idleInTime(idle <-chan struct{}) bool {
+	timer := time.NewTimer(s.opts.Drain)
+	defer timer.Stop()
+	for ended := s.ended; ; {
+		select {
+		case <-idle:
+			return true
+		case <-timer.C:
+			return false
+		case err := <-ended:
+			s.ended <- nil // run waits for it
+			if err != nil && !errors.Is(err, io.EOF) {
+				return false
+			}
+			ended = nil
 		}
 	}
 }
@@ -319,6 +338,9 @@ func (s *server) unreadable(m *jsonrpc.Message, err error) {
 	wire := jsonrpc.ToWire(err)
 	if m.Kind == jsonrpc.Response ||
 		m.Kind == jsonrpc.Notification && wire.Code == jsonrpc.CodeInvalidRequest && !s.opts.Plain {
+		if s.receipts != nil {
+			s.receipts.Refuse(jsonrpc.ID{}, wire)
+		}
 		return
 	}
 	s.refuse(readableID(m), wire)
@@ -330,7 +352,11 @@ func readableID(m *jsonrpc.Message) jsonrpc.ID {
 	return id
 }
 
+// refuse answers a message that is not taken, or one of a batch.
 func (s *server) refuse(id jsonrpc.ID, err *jsonrpc.Error) {
+	if s.receipts != nil && s.receipts.Refuse(id, err) {
+		return
+	}
 	s.send(func(dst []byte) []byte {
 		if id.IsZero() && s.opts.Plain {
 			return jsonrpc.AppendNullError(dst, err)

@@ -82,6 +82,7 @@ func newDemo() mcp.Handler {
 // A listener serves clients at one address until its context is done.
 type listener struct {
 	url   string // "stdio" or the address of the endpoint
+	sse   string // of the stream for clients of 2024-11-05; empty for none
 	serve func(ctx context.Context) error
 	close func() error // for one that has not served
 }
@@ -119,7 +120,7 @@ func listen(a address, o *listenOptions) (*listener, error) {
 	if err != nil {
 		return nil, cannotListen(a, err)
 	}
-	return &listener{url: server.URL(), serve: server.Serve, close: server.Close}, nil
+	return &listener{url: server.URL(), sse: server.SSEURL(), serve: server.Serve, close: server.Close}, nil
 }
 
 // cannotListen is the error of an address that cannot be used, which is a

@@ -28,8 +28,9 @@ func newExampleCall() exampleCall {
 	}
 }
 
-// guide says how the demo is called at an address.
-func guide(url string) string {
+// guide says how the demo is called at an address, and where clients of HTTP with
+// SSE find it, if they do.
+func guide(url, sse string) string {
 	call := newExampleCall()
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nThis is the built-in demo server. Call one of its tools:\n\n  curl -sS %s", url)
@@ -38,6 +39,9 @@ func guide(url string) string {
 	}
 	fmt.Fprintf(&b, " \\\n    -d '%s'\n", call.body)
 	fmt.Fprintf(&b, "\nClients of revisions up to %s begin with initialize at the same address.\n", mcp.NewestLegacy)
+	if sse != "" {
+		fmt.Fprintf(&b, "Those that know only the HTTP with SSE of %s use %s\n", mcp.Revision20241105, sse)
+	}
 	fmt.Fprintf(&b, "Most hosts take it from their configuration:\n\n"+
 		"  {\"mcpServers\": {\"demo\": {\"type\": \"http\", \"url\": %q}}}\n\n", url)
 	return b.String()

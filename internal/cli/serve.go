@@ -225,7 +225,7 @@ func (o *serveOptions) announce(listeners []*listener) {
 	for _, l := range listeners {
 		if strings.HasPrefix(l.url, "http:") {
 			// Whom stderr does not reach cannot be told so.
-			_, _ = o.Err.Write([]byte(guide(l.url)))
+			_, _ = o.Err.Write([]byte(guide(l.url, l.sse)))
 			return
 		}
 	}

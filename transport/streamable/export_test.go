@@ -31,3 +31,25 @@ func (b *Broadcast) LastID() string {
 	defer b.mu.Unlock()
 	return b.run + "-" + strconv.FormatInt(b.next-1, 10)
 }
+
+// Streams returns how many clients there are.
+func (h *SSEHandler) Streams() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.streams)
+}
+
+// InFlight returns how many messages are being served.
+func (h *SSEHandler) InFlight() int { return h.core.InFlight() }
+
+// Unsent returns how many bytes wait for clients to read.
+func (h *SSEHandler) Unsent() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, l := range h.streams {
+		l.mu.Lock()
+		n += len(l.queue)
+		l.mu.Unlock()
+	}
+	return n
+}

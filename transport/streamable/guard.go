@@ -71,9 +71,22 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 // of the listener's own address, by any of its names, and those configured.
 func (g *guard) originAllowed(origin string, r *http.Request) bool {
 	origin = strings.ToLower(origin)
-	if slices.Contains(g.origins, origin) {
-		return true
+	return slices.Contains(g.origins, origin) || isOwn(origin, r)
+}
+
+// foreign returns the origin of the page that makes a request which the guard has
+// let through, empty if it is the listener's own or there is none: browsers name
+// a page's own origin with some requests only.
+func (g *guard) foreign(r *http.Request) string {
+	origin := strings.ToLower(r.Header.Get("Origin"))
+	if isOwn(origin, r) {
+		return ""
 	}
+	return origin
+}
+
+// isOwn reports whether an origin, in lower case, is the listener's.
+func isOwn(origin string, r *http.Request) bool {
 	u, err := url.Parse(origin)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		return false

@@ -97,7 +97,7 @@ func TestGuardTable(t *testing.T) {
 // part of it.
 func TestGuardStandsBeforeEveryRoute(t *testing.T) {
 	b, _, paths := guarded(t, streamable.HandlerOptions{})
-	if len(paths) < 4 {
+	if len(paths) < 7 {
 		t.Fatalf("there are the routes %q", paths)
 	}
 	for _, path := range append(paths, "/", "/anything") {
@@ -188,6 +188,7 @@ func TestPreflight(t *testing.T) {
 	b, _, _ := guarded(t, streamable.HandlerOptions{AllowedOrigins: []string{page}})
 	for path, methods := range map[string]string{
 		"/mcp": "GET, POST, DELETE, OPTIONS", "/mcp/": "GET, POST, DELETE, OPTIONS", "/mcp/events": "GET, OPTIONS", "/mcp/health": "GET, HEAD, OPTIONS",
+		"/sse": "GET, OPTIONS", "/sse/": "GET, OPTIONS", "/message": "POST, OPTIONS",
 	} {
 		r := b.at(path).do(t, "OPTIONS", "", header("Origin", page, "Access-Control-Request-Method", "POST",
 			"Access-Control-Request-Headers", "content-type, mcp-param-region, x-other,MCP-PARAM-x"))

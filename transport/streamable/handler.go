@@ -57,6 +57,8 @@ type HandlerOptions struct {
 	Park park.Options
 	// Sessions bounds legacy sessions.
 	Sessions session.TableOptions
+	// SSE is for clients of HTTP with SSE ([SSEHandler]); a Handler has none.
+	SSE SSEOptions
 	// AllowedHosts are hosts, besides loopback names, that requests on a
 	// loopback address may be for. On another address any host is served
 	// unless some are named here.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -31,6 +32,11 @@ type ServerOptions struct {
 	HandlerOptions
 
 	Path string // of the endpoint; default DefaultPath
+	// NoSSE leaves out the endpoints of clients of revision 2024-11-05. Else
+	// they are /sse and /message beside the endpoint, unless it is one of these
+	// itself, serves Plain, or modern clients only. SSE.Prefix is for proxies
+	// that show them to clients below another path.
+	NoSSE bool
 	// AllowRemote lets the server listen beyond loopback without
 	// authentication. Whoever reaches it can then use it.
 	AllowRemote bool
@@ -72,13 +78,15 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 var ErrRemote = errors.New("refusing to listen beyond loopback without authentication")
 
 // A Server serves an [mcp.Handler] over HTTP: the endpoint (/mcp), the broadcast
-// stream (/mcp/events) and the state of health (/mcp/health). Its methods may be
-// called concurrently.
+// stream (/mcp/events), the state of health (/mcp/health), and for clients of
+// revision 2024-11-05 an [SSEHandler] (/sse, /message). Its methods may be called
+// concurrently.
 type Server struct {
 	// Set at construction.
 	listener  net.Listener
 	http      http.Server
 	handler   *Handler
+	sse       *SSEHandler
 	broadcast *Broadcast
 	opts      ServerOptions
 	routes    map[string]route
@@ -107,6 +115,8 @@ func Listen(addr string, handler mcp.Handler, opts *ServerOptions) (*Server, err
 		handler:   NewHandler(handler, &o.HandlerOptions),
 		broadcast: newBroadcast(&o.HandlerOptions),
 	}
+	s.sse = newSSEHandler(s.handler, o.besideEndpoint())
+	s.sse.serving.Drain = o.Drain
 	s.routes = s.newRoutes()
 	base, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -136,7 +146,23 @@ func checkAddr(addr string, o *ServerOptions) error {
 }
 
 // URL returns the address of the endpoint.
-func (s *Server) URL() string { return "http://" + s.listener.Addr().String() + s.opts.Path }
+func (s *Server) URL() string { return s.origin() + s.opts.Path }
+
+// SSEURL returns the address of the stream for clients of revision 2024-11-05,
+// empty if there is none.
+func (s *Server) SSEURL() string {
+	if !s.hasSSE() {
+		return ""
+	}
+	return s.origin() + s.ssePath()
+}
+
+func (s *Server) origin() string { return "http://" + s.listener.Addr().String() }
+
+// hasSSE reports whether the endpoints of an [SSEHandler] are there.
+func (s *Server) hasSSE() bool { return s.routes[s.ssePath()].methods != nil }
+
+func (s *Server) ssePath() string { return s.opts.parent() + ssePath }
 
 // Broadcast sends an event to everybody who watches /mcp/events. Data is JSON by
 // custom. It does not wait for anybody.
@@ -198,7 +224,7 @@ func (s *Server) count(_ net.Conn, state http.ConnState) {
 // Close ends the server at once, whether or not it serves.
 func (s *Server) Close() error {
 	s.stop()
-	s.handler.Close()
+	s.sse.Close() // and with it the handler
 	s.broadcast.Close()
 	err := s.http.Close()
 	// http.Server closes only listeners that it has served.
@@ -218,7 +244,7 @@ type route struct {
 func (s *Server) newRoutes() map[string]route {
 	base := strings.TrimSuffix(s.opts.Path, "/")
 	endpoint := route{serve: s.handler.serve}
-	return map[string]route{
+	routes := map[string]route{
 		base:       endpoint,
 		base + "/": endpoint,
 		base + "/events": {
@@ -228,6 +254,26 @@ func (s *Server) newRoutes() map[string]route {
 			methods: []string{http.MethodGet, http.MethodHead}, serve: serveHealth,
 		},
 	}
+	parent := s.opts.parent()
+	if s.opts.NoSSE || s.opts.Path == parent+ssePath || s.opts.Path == parent+messagePath {
+		return routes
+	}
+	for name, route := range s.sse.routes {
+		routes[parent+name] = route
+	}
+	return routes
+}
+
+// parent returns what comes before the last part of the endpoint's path.
+func (o *ServerOptions) parent() string { return strings.TrimSuffix(path.Dir(o.Path), "/") }
+
+// besideEndpoint returns the options of the endpoints beside the endpoint.
+func (o *ServerOptions) besideEndpoint() SSEOptions {
+	sse := o.SSE
+	if sse.Prefix == "" {
+		sse.Prefix = o.parent()
+	}
+	return sse
 }
 
 // serveHTTP serves all requests. No route stands before the guard.
@@ -244,13 +290,18 @@ func (s *Server) serveHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(out *output) *reject {
 	route, ok := s.routes[out.r.URL.Path]
-	switch {
-	case !ok:
+	if !ok {
 		return s.notFound()
-	case route.methods == nil || slices.Contains(route.methods, out.r.Method):
-		return route.serve(out)
 	}
-	methods := strings.Join(append(slices.Clone(route.methods), http.MethodOptions), ", ")
+	return route.dispatch(out)
+}
+
+// dispatch serves a request by its method.
+func (rt *route) dispatch(out *output) *reject {
+	if rt.methods == nil || slices.Contains(rt.methods, out.r.Method) {
+		return rt.serve(out)
+	}
+	methods := strings.Join(append(slices.Clone(rt.methods), http.MethodOptions), ", ")
 	if out.r.Method == http.MethodOptions {
 		out.preflight(methods)
 		return nil
@@ -267,7 +318,13 @@ func serveHealth(out *output) *reject {
 
 func (s *Server) notFound() *reject {
 	base := strings.TrimSuffix(s.opts.Path, "/")
-	rej := invalid(http.StatusNotFound, "Not found. Use POST %s, GET %s/events, or GET %s/health", s.opts.Path, base, base)
+	there := []string{"POST " + s.opts.Path, "GET " + base + "/events", "GET " + base + "/health"}
+	if s.hasSSE() {
+		there = append(there, "GET "+s.ssePath())
+	}
+	last := len(there) - 1
+	there[last] = "or " + there[last]
+	rej := invalid(http.StatusNotFound, "Not found. Use %s", strings.Join(there, ", "))
 	rej.null = true
 	return rej
 }

@@ -3,6 +3,7 @@ package streamable_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -105,7 +106,7 @@ func TestRoutes(t *testing.T) {
 	b := serving(t, echo, strictServer(t))
 	list := modernRequest("1", "tools/list", "")
 	modern := modernHeader(t, list)
-	const notFound = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Not found. Use POST /mcp, GET /mcp/events, or GET /mcp/health"}}`
+	const notFound = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Not found. Use POST /mcp, GET /mcp/events, GET /mcp/health, or GET /sse"}}`
 	for _, tt := range []struct {
 		name, method, path string
 		header             http.Header
@@ -128,6 +129,10 @@ func TestRoutes(t *testing.T) {
 		{"S2.54 POST to health", "POST", "/mcp/health", modern, list, 405, "GET, HEAD, OPTIONS", `"id":null`},
 		{"S2.54 POST to events", "POST", "/mcp/events", modern, list, 405, "GET, OPTIONS", `"id":null`},
 		{"S2.54 a method that is part of another's name", "ET", "/mcp/events", nil, "", 405, "GET, OPTIONS", ""},
+		{"POST to the stream of old clients", "POST", "/sse", modern, list, 405, "GET, OPTIONS", `"id":null`},
+		{"HEAD of the stream of old clients", "HEAD", "/sse/", nil, "", 405, "GET, OPTIONS", ""},
+		{"GET of where old clients post", "GET", "/message", nil, "", 405, "POST, OPTIONS", `"id":null`},
+		{"DELETE of where old clients post", "DELETE", "/message", nil, "", 405, "POST, OPTIONS", `"id":null`},
 		{"S2.54 another path", "GET", "/", nil, "", 404, "", notFound},
 		{"S2.54 a longer path", "POST", "/mcp/x", modern, list, 404, "", notFound},
 		{"S2.54 a shorter path", "POST", "/mc", modern, list, 404, "", notFound},
@@ -157,6 +162,63 @@ func TestRoutesUnderAnotherPath(t *testing.T) {
 				t.Errorf("%s: POST %s is answered with %s", path, base+suffix, r)
 			}
 		}
+	}
+}
+
+// TestSSERoutes: the endpoints of old clients stand beside the endpoint, and
+// where they do not, the reply to another path says so.
+func TestSSERoutes(t *testing.T) {
+	const short = "GET %[1]s/events, or GET %[1]s/health\""
+	const long = "GET %[1]s/events, GET %[1]s/health, or GET %[2]s\""
+	for _, tt := range []struct {
+		name string
+		opts streamable.ServerOptions
+		path string // of the endpoint
+		sse  string // of the stream, empty for none
+		post string // where messages are to be posted
+	}{
+		{"by default", streamable.ServerOptions{}, "/mcp", "/sse", "/message"},
+		{"for legacy clients only", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: mcp.Legacy}}, "/mcp", "/sse", "/message"},
+		{"below another path", streamable.ServerOptions{Path: "/a/b/"}, "/a/b", "/a/sse", "/a/message"},
+		{"at the root", streamable.ServerOptions{Path: "/"}, "", "/sse", "/message"},
+		{"B076 behind a proxy", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{SSE: streamable.SSEOptions{Prefix: "x y"}}}, "/mcp", "/sse", "/x%20y/message"},
+		{"for modern clients only", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: mcp.Modern}}, "/mcp", "", ""},
+		{"plain", streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Plain: true}}, "/mcp", "", ""},
+		{"left out", streamable.ServerOptions{NoSSE: true}, "/mcp", "", ""},
+		{"the endpoint has that path", streamable.ServerOptions{Path: "/sse"}, "/sse", "", ""},
+		{"the endpoint has the other path", streamable.ServerOptions{Path: "/message"}, "/message", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := streamable.Listen("127.0.0.1:0", echo, &tt.opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			serveUntilEnd(t, s)
+			want := fmt.Sprintf(short, tt.path)
+			if tt.sse != "" {
+				want = fmt.Sprintf(long, tt.path, tt.sse)
+			}
+			b := newBrowser(t, s.URL())
+			if r := b.at("/elsewhere").do(t, "GET", "", nil); r.status != 404 || !strings.Contains(r.body, want) {
+				t.Errorf("another path: %s, want %q", r, want)
+			}
+			if tt.sse == "" {
+				if s.SSEURL() != "" {
+					t.Errorf("the stream is said to be at %s", s.SSEURL())
+				}
+				if r := b.at("/sse").do(t, "GET", "", nil); r.status != 404 && tt.path != "/sse" {
+					t.Errorf("the stream: %s", r)
+				}
+				return
+			}
+			if !strings.HasSuffix(s.SSEURL(), tt.sse) {
+				t.Errorf("the stream is said to be at %s", s.SSEURL())
+			}
+			stream := readEvents(newBrowser(t, s.SSEURL()).open(t, "GET", "", nil))
+			if got := stream.await(t, "endpoint"); !strings.HasPrefix(got, "event: endpoint|data: "+tt.post+"?sessionId=") {
+				t.Errorf("the first event is %q", got)
+			}
+		})
 	}
 }
 
