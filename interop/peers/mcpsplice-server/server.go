@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/interop/peers/meeting"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/server"
 )
@@ -23,7 +23,7 @@ type features struct {
 	// Atomic.
 	cancelled, grown atomic.Int64
 
-	meeting meeting
+	meeting meeting.Meeting
 }
 
 func newServer(logger *slog.Logger) *server.Server {
@@ -92,7 +92,7 @@ func (f *features) addCalls() {
 	tool(f, "progress", f.progress)
 	tool(f, "slow", f.slow)
 	tool(f, "meet", func(ctx context.Context, _ *server.Call, _ none) (string, error) {
-		return "met", f.meeting.wait(ctx)
+		return "met", f.meeting.Wait(ctx)
 	})
 	tool(f, "log", func(ctx context.Context, c *server.Call, in struct {
 		Level mcp.Level `json:"level"`
@@ -148,35 +148,4 @@ func complete(_ context.Context, _ *server.Call, typed string, _ map[string]stri
 		}
 	}
 	return values, nil
-}
-
-// A meeting holds a call until a second one comes.
-type meeting struct {
-	mu    sync.Mutex
-	first chan struct{} // guarded by mu; nil while nobody waits
-}
-
-// wait returns when two calls are here at once.
-func (m *meeting) wait(ctx context.Context) error {
-	m.mu.Lock()
-	if first := m.first; first != nil {
-		m.first = nil
-		close(first)
-		m.mu.Unlock()
-		return nil
-	}
-	here := make(chan struct{})
-	m.first = here
-	m.mu.Unlock()
-	select {
-	case <-here:
-		return nil
-	case <-ctx.Done():
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		if m.first == here {
-			m.first = nil
-		}
-		return ctx.Err()
-	}
 }
