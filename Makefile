@@ -22,7 +22,7 @@ OTHER_SYSTEMS := darwin windows
 ##@ Everyday
 
 .PHONY: check
-check: lint test fuzz interop ## run everything that CI runs (the default)
+check: lint test fuzz conformance interop ## run everything that CI runs (the default)
 	@echo "check: all passed"
 
 .PHONY: run
@@ -79,6 +79,10 @@ test: ## all tests, with the race detector
 .PHONY: fuzz
 fuzz: ## each fuzz target for FUZZTIME, one after the other
 	@GO=$(GO) scripts/fuzz $(FUZZTIME)
+
+.PHONY: conformance
+conformance: ## the official conformance suite against our server
+	@./conformance/run
 
 .PHONY: interop
 interop: ## our ends against other people's clients and servers

@@ -71,6 +71,7 @@ type Server struct {
 	templates features[template]
 	prompts   features[prompt]
 	hub       hub
+	headers   mcp.ToolHeaders
 
 	mu          sync.RWMutex
 	methods     map[string]MethodFunc          // guarded by mu

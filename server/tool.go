@@ -34,7 +34,7 @@ type tool struct {
 //
 // It panics if the definition is none: without a name, or with a schema that is
 // no JSON Schema, refers to something outside itself, or, for the input, is not
-// of type object.
+// of type object or has header annotations that no client can follow.
 func AddTool[In, Out any](s *Server, definition mcp.Tool, run ToolFunc[In, Out]) {
 	t, err := newTyped(s, &definition, run)
 	if err == nil {
@@ -48,8 +48,8 @@ func AddTool[In, Out any](s *Server, definition mcp.Tool, run ToolFunc[In, Out])
 // schemas, which are listed byte for byte; without an input schema any object
 // is let through. Errors of run are told the model, as those of a [ToolFunc].
 //
-// It panics if the definition has no name or its input schema is not of type
-// object.
+// It panics if the definition has no name, its input schema is not of type
+// object, or that has header annotations that no client can follow.
 func (s *Server) AddTool(definition mcp.Tool, run func(ctx context.Context, call *Call) (mcp.Result, error)) {
 	if definition.InputSchema == nil {
 		definition.InputSchema = anyObject
@@ -79,9 +79,17 @@ func (s *Server) addTool(definition mcp.Tool, run func(context.Context, *Call) (
 	if err != nil {
 		return err
 	}
+	list := mcp.RawResult(append(append([]byte(`{"tools":[`), entry...), "]}"...))
+	if _, bad := s.headers.Learn(list); bad != nil {
+		return bad[definition.Name]
+	}
 	s.tools.add(definition.Name, entry, &tool{run: run})
 	return nil
 }
+
+// ToolHeaders returns what is known of the header annotations of the server's
+// tools, for the edge that checks them.
+func (s *Server) ToolHeaders() *mcp.ToolHeaders { return &s.headers }
 
 // callTool answers tools/call.
 func (s *Server) callTool(ctx context.Context, c *Call) (mcp.Result, error) {

@@ -54,7 +54,7 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 	result, err := ask()
 	switch {
 	case q.withdrawn.Err() != nil:
-	case errors.Is(err, mcp.ErrCannotAsk):
+	case errors.Is(err, mcp.ErrCannotAsk) && !isWire(err):
 		c.refuse(ctx, q.req.Method, q.id)
 	default:
 		c.reply(ctx, q.id, result, err)
@@ -130,6 +130,33 @@ func declares(capabilities []byte, method string) bool {
 	}
 	v := jsonrpc.Trusted(capabilities)
 	_, ok := v.Lookup(name)
+	return ok
+}
+
+// checkMode returns why a client with these capabilities must not be sent an
+// elicitation of a mode. Who declares no mode has that of forms (2025-11-25,
+// client/elicitation, Capabilities and Error Handling).
+func checkMode(capabilities []byte, req *mcp.Request) error {
+	if req.Method != mcp.MethodElicit {
+		return nil
+	}
+	mode, ok := req.Params.LookupString("mode")
+	if !ok {
+		mode = "form"
+	}
+	v := jsonrpc.Trusted(capabilities)
+	elicitation := v.Get("elicitation")
+	_, declared := elicitation.Lookup(mode)
+	_, onlyURL := elicitation.Lookup("url")
+	if declared || mode == "form" && !onlyURL {
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: the client has not declared the elicitation mode %.20q", mode)
+}
+
+// isWire reports whether an error says itself how it is to be answered.
+func isWire(err error) bool {
+	_, ok := errors.AsType[*jsonrpc.Error](err)
 	return ok
 }
 

@@ -54,6 +54,23 @@ func TestQuestionsNobodyCanAnswer_B044_D14(t *testing.T) {
 	}
 }
 
+// TestUndeclaredModeIsToldTheServer_SEC108: the reason why a client is not asked
+// is the answer, rather than that nobody is there.
+func TestUndeclaredModeIsToldTheServer_SEC108(t *testing.T) {
+	w, started := held()
+	c := connected(t, w, asksEverything)
+	l := newListener()
+	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return mcp.Result{}, fmt.Errorf("%w: %w", mcp.ErrCannotAsk, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "mode"))
+	}
+	defer handle(t, c, toolCall(legacyMeta("a", "")), l).stop()
+	receive(t, "the call", started)
+	c.Asked(t.Context(), ask(t, `"s1"`, mcp.MethodElicit), nil)
+	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{`reply "s1" error -32602`}) {
+		t.Errorf("answered %q", got)
+	}
+}
+
 // TestQuestionsReachTheirClient_B151, or nobody (ERAS.md, "Which questions, to whom").
 func TestQuestionsReachTheirClient_B151(t *testing.T) {
 	answers := func(client string) func(context.Context, *mcp.Request) (mcp.Result, error) {

@@ -355,6 +355,9 @@ func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 	if !declares(capabilities, req.Method) {
 		return mcp.Result{}, mcp.ErrCannotAsk
 	}
+	if err := checkMode(capabilities, req); err != nil {
+		return mcp.Result{}, fmt.Errorf("%w: %w", mcp.ErrCannotAsk, err)
+	}
 	call, err := s.asks.Start(req)
 	if err != nil {
 		return mcp.Result{}, err

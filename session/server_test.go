@@ -338,6 +338,57 @@ func TestCallerLetsThroughWhatWasAskedFor_B139(t *testing.T) {
 	}
 }
 
+// TestModesOfElicitation_SEC108: a client is asked in the modes that it has
+// declared only, and the handler learns why not.
+func TestModesOfElicitation_SEC108(t *testing.T) {
+	for _, tt := range []struct {
+		capabilities, params string
+		asked                bool
+	}{
+		{`{"elicitation":{}}`, `{}`, true},
+		{`{"elicitation":{}}`, `{"mode":"form"}`, true},
+		{`{"elicitation":{}}`, `{"mode":"url"}`, false},
+		{`{"elicitation":{"form":{}}}`, `{"mode":"form"}`, true},
+		{`{"elicitation":{"form":{}}}`, `{"mode":"url"}`, false},
+		{`{"elicitation":{"url":{}}}`, `{"mode":"url"}`, true},
+		{`{"elicitation":{"url":{}}}`, `{"mode":"form"}`, false},
+		{`{"elicitation":{"url":{}}}`, `{}`, false},
+		{`{"elicitation":{"form":{},"url":{}}}`, `{"mode":"form"}`, true},
+		{`{"elicitation":{"form":{},"url":{}}}`, `{"mode":"URL"}`, false},
+		{`{"elicitation":{"vendor":{}}}`, `{"mode":"vendor"}`, true},
+	} {
+		t.Run(tt.capabilities+" "+tt.params, func(t *testing.T) {
+			failed := make(chan error, 1)
+			s := session.NewServer(&backend{serve: func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+				_, err := caller.Ask(ctx, &mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted([]byte(tt.params))})
+				failed <- err
+				return mcp.Result{}, nil
+			}}, session.ServerOptions{})
+			defer s.Close()
+			if _, err := s.Handle(t.Context(), scan(t, strings.Replace(initialize, asksEverything, tt.capabilities, 1)), nil); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			out := make(outlet, 10)
+			go func() { _, _ = s.Handle(ctx, scan(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`), out) }()
+			if tt.asked {
+				receive(t, "the question", out)
+				cancel()
+				receive(t, "the end of the question", failed)
+				return
+			}
+			err := receive(t, "the refusal", failed)
+			if !errors.Is(err, mcp.ErrCannotAsk) || codeOf(err) != jsonrpc.CodeInvalidParams {
+				t.Errorf("err %v", err)
+			}
+			if len(out) > 0 {
+				t.Errorf("the client was sent %s", <-out)
+			}
+		})
+	}
+}
+
 func TestAsk(t *testing.T) {
 	asking := func(method string) *backend {
 		return &backend{serve: func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {

@@ -26,7 +26,6 @@ var bans = []ban{
 		reason: "a process is started in one place, where its whole group also ends",
 		except: []exception{
 			{"internal/process", "is that place"},
-			{"conformance", "runs the official suite, which is somebody else's program"},
 		},
 	},
 	{

@@ -39,12 +39,19 @@ func (n nowhere) WriteHeader(int)             {}
 func (n nowhere) SetReadDeadline(time.Time) error  { return nil }
 func (n nowhere) SetWriteDeadline(time.Time) error { return nil }
 
-// BenchmarkHandler measures what one modern POST costs besides net/http.
+// BenchmarkHandler measures what one modern POST costs besides net/http, of a
+// client that cannot be asked anything and of one that can.
 func BenchmarkHandler(b *testing.B) {
+	for _, capabilities := range []string{`{}`, `{"elicitation":{}}`} {
+		b.Run(capabilities, func(b *testing.B) { benchmarkHandler(b, capabilities) })
+	}
+}
+
+func benchmarkHandler(b *testing.B, capabilities string) {
 	h := streamable.NewHandler(echo, nil)
 	defer h.Close()
 	body := []byte(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"` + strings.Repeat("x", 1024) + `"},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`)
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` + capabilities + `}}}`)
 	r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", nil)
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "Accept": "application/json, text/event-stream",

@@ -189,6 +189,34 @@ func TestQuestionGoesWhereTheClientIs(t *testing.T) {
 	}
 }
 
+// TestAnswersOfOthersAreNotTaken_SEC109: the id of a question says nothing about
+// whose it is.
+func TestAnswersOfOthersAreNotTaken_SEC109_TG1(t *testing.T) {
+	b := serving(t, newFixture(), strictServer(t))
+	const ask = `{"name":"ask"}`
+	mine, other := b.initialize(t, "2025-11-25"), b.initialize(t, "2025-11-25")
+	old, otherOld := openSSE(t, b.at("/sse")), openSSE(t, b.at("/sse"))
+	old.initialize(t, "2025-06-18")
+	otherOld.initialize(t, "2025-06-18")
+	stream := readEvents(b.open(t, "POST", legacyRequest("1", "tools/call", ask), legacyHeader(mine)))
+	stream.await(t, `"id":1,"method":"elicitation/create"`)
+	old.say(t, legacyRequest("1", "tools/call", ask))
+	old.events.await(t, `"id":1,"method":"elicitation/create"`)
+	const wrong = `{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Eve"}}}`
+	if r := b.legacy(t, other, wrong); r.status != 202 {
+		t.Errorf("an answer to nothing: %s", r)
+	}
+	otherOld.say(t, wrong)
+	const right = `{"jsonrpc":"2.0","id":1,"result":{"action":"accept","content":{"name":"Ada"}}}`
+	b.legacy(t, mine, right)
+	old.say(t, right)
+	for name, events := range map[string]*eventReader{"Streamable HTTP": stream, "HTTP with SSE": old.events} {
+		if got := events.await(t, `"id":1,"result"`); !strings.Contains(got, `{"name":"Ada"}`) {
+			t.Errorf("%s: the answer is %s", name, got)
+		}
+	}
+}
+
 // TestTeardownRaces opens and floods a stream, and ends everything at once.
 func TestTeardownRaces(t *testing.T) {
 	const rounds = 1000

@@ -66,6 +66,10 @@ type HandlerOptions struct {
 	// AllowedOrigins are origins, besides the listener's own, whose pages may
 	// use it, such as "http://localhost:6274".
 	AllowedOrigins []string
+	// Headers knows which parameters of tools are mirrored into headers. Nil
+	// stands for what the handler knows of its own tools, if it has a method
+	// ToolHeaders() *mcp.ToolHeaders, and else for what its lists say.
+	Headers *mcp.ToolHeaders
 	// Principal tells who a request is from. Nil makes everybody anonymous.
 	Principal func(*http.Request) mcp.Principal
 	Logger    *slog.Logger  // nil for silence
@@ -113,7 +117,7 @@ type Handler struct {
 	lot      *park.Lot // handler for requests of modern clients
 	guard    guard
 	sessions *session.Table
-	headers  mcp.ToolHeaders
+	headers  *mcp.ToolHeaders
 	ctx      context.Context // ends streams that wait for changes
 	cancel   context.CancelCauseFunc
 
@@ -134,9 +138,22 @@ func NewHandler(handler mcp.Handler, opts *HandlerOptions) *Handler {
 		guard:    newGuard(o.AllowedHosts, o.AllowedOrigins),
 		sessions: session.NewTable(o.Sessions),
 		streams:  make(map[*session.Held]*getStream),
+		headers:  headersOf(handler, o.Headers),
 	}
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
+}
+
+// headersOf returns what is known of the header annotations of a handler's tools:
+// without it those of a tool that nobody has listed yet would go unchecked.
+func headersOf(handler mcp.Handler, configured *mcp.ToolHeaders) *mcp.ToolHeaders {
+	if configured != nil {
+		return configured
+	}
+	if own, ok := handler.(interface{ ToolHeaders() *mcp.ToolHeaders }); ok {
+		return own.ToolHeaders()
+	}
+	return new(mcp.ToolHeaders)
 }
 
 // Drain ends the streams that wait for changes, gracefully where the protocol

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -371,4 +372,56 @@ func TestBatches(t *testing.T) {
 		!strings.Contains(r.body, `"progressToken":"p"`) || !strings.Contains(r.body, `"id":6,"result"`) || !strings.Contains(r.body, `"id":2,"result"`) {
 		t.Errorf("B038: a batch that streams: %s", r)
 	}
+}
+
+// TestForeignSessionLooksLikeNone_TG2: nobody can find out which ids are given
+// out.
+func TestForeignSessionLooksLikeNone_TG2_SEC96_SEC98(t *testing.T) {
+	opts := strictServer(t)
+	opts.Principal = func(r *http.Request) mcp.Principal { return mcp.Principal{Subject: r.Header.Get("Authorization")} }
+	b := serving(t, echo, opts)
+	id := b.do(t, "POST", initializeRequest("2025-11-25"), legacyHeader("", "Authorization", "a")).header.Get("Mcp-Session-Id")
+	for method, body := range map[string]string{
+		"POST": legacyRequest("1", "tools/list", "{}"), "GET": "", "DELETE": "",
+	} {
+		foreign := b.do(t, method, body, legacyHeader(id, "Authorization", "b"))
+		never := b.do(t, method, body, legacyHeader(strings.Repeat("A", len(id)), "Authorization", "b"))
+		for _, r := range []*reply{&foreign, &never} {
+			r.header.Del("Date")
+		}
+		if foreign.status != 404 || foreign.body != never.body || fmt.Sprint(foreign.header) != fmt.Sprint(never.header) {
+			t.Errorf("%s: %s with %v, and %s with %v for an id that was never given out", method, foreign, foreign.header, never, never.header)
+		}
+	}
+	// Ids of calls, even, are not shared: another's cancellation ends nothing.
+	if r := b.do(t, "POST", `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`, legacyHeader(id, "Authorization", "b")); r.status != 404 {
+		t.Errorf("a cancellation: %s", r)
+	}
+}
+
+// TestAbandonedClientsLeaveNothing_TK3 begins sessions and discovers, and never
+// comes back.
+func TestAbandonedClientsLeaveNothing_TK3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := streamable.NewHandler(newFixture(), &streamable.HandlerOptions{Sessions: session.TableOptions{Idle: time.Minute}})
+		defer h.Close()
+		before := runtime.NumGoroutine()
+		discover := modernRequest("1", "server/discover", "")
+		for range 2000 {
+			if w := visit(h, "POST", initializeRequest("2025-11-25"), legacyHeader("")); w.Code != 200 {
+				t.Fatalf("initialize: %d %s", w.Code, w.Body)
+			}
+			if w := visit(h, "POST", discover, modernHeader(t, discover)); w.Code != 200 {
+				t.Fatalf("discover: %d %s", w.Code, w.Body)
+			}
+		}
+		if n := h.Sessions(); n != 2000 {
+			t.Errorf("%d sessions", n)
+		}
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if n, after := h.Sessions(), runtime.NumGoroutine(); n != 0 || after > before {
+			t.Errorf("%d sessions are left, and %d goroutines of %d", n, after, before)
+		}
+	})
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -349,5 +350,112 @@ func TestServeAfterCloseEndsAtOnce(t *testing.T) {
 	}
 	if err := s.Serve(t.Context()); err != nil {
 		t.Errorf("serving on a closed server: %v", err)
+	}
+}
+
+// TestHeadersAreBounded_TK1: on every route, before anything else is looked at.
+func TestHeadersAreBounded_TK1_SEC23(t *testing.T) {
+	s, err := streamable.Listen("127.0.0.1:0", echo, strictServer(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveUntilEnd(t, s)
+	b := newBrowser(t, s.URL())
+	for _, path := range append(s.Paths(), "/anything") {
+		for name, h := range map[string]http.Header{
+			"one":  header("X-Long", strings.Repeat("x", 80<<10)),
+			"many": {"X-Many": slices.Repeat([]string{strings.Repeat("x", 100)}, 800)},
+		} {
+			// net/http lets 4 KiB more pass than it is told.
+			if r := b.at(path).do(t, "GET", "", h); r.status != http.StatusRequestHeaderFieldsTooLarge {
+				t.Errorf("%s: %s long: %s", path, name, r)
+			}
+		}
+	}
+	list := modernRequest("1", "tools/list", "")
+	if r := b.modern(t, list, "X-Long", strings.Repeat("x", 50<<10)); r.status != 200 {
+		t.Errorf("below the limit: %s", r)
+	}
+}
+
+// TestBodiesAreBoundedOnEveryRoute_TK1: each route that takes a POST refuses a
+// body that is too large.
+func TestBodiesAreBoundedOnEveryRoute_TK1(t *testing.T) {
+	opts := strictServer(t)
+	opts.MaxBody = 1000
+	s, err := streamable.Listen("127.0.0.1:0", echo, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveUntilEnd(t, s)
+	b := newBrowser(t, s.URL())
+	c := openSSE(t, b.at("/sse"))
+	taking := 0
+	for _, path := range s.Paths() {
+		if path == "/message" {
+			path += "?sessionId=" + c.id
+		}
+		for _, size := range []int{1000, 1001} {
+			body := legacyRequest("1", "ping", "{}")
+			body += strings.Repeat(" ", size-len(body))
+			r := b.at(path).do(t, "POST", body, header("Content-Type", "application/json"))
+			if r.status == http.StatusMethodNotAllowed {
+				continue
+			}
+			taking++
+			if (r.status == http.StatusRequestEntityTooLarge) != (size > 1000) {
+				t.Errorf("%s: %d bytes: %s", path, size, r)
+			}
+		}
+	}
+	if taking != 6 {
+		t.Errorf("%d bodies were taken, of /mcp, /mcp/ and /message", taking)
+	}
+}
+
+// TestPanicsFailTheirRequestOnly_TK2, in both eras.
+func TestPanicsFailTheirRequestOnly_TK2(t *testing.T) {
+	b := serving(t, newFixture(), strictServer(t))
+	id := b.initialize(t, "2025-11-25")
+	for name, r := range map[string]reply{
+		"modern": b.modern(t, modernRequest("1", "tools/call", toolCall("panic", "{}"))),
+		"legacy": b.legacy(t, id, legacyRequest("1", "tools/call", `{"name":"panic"}`)),
+	} {
+		if r.status != 200 || r.code(t) != -32603 || strings.Contains(r.body, "a tool panics") {
+			t.Errorf("%s: %s", name, r)
+		}
+	}
+	if r := b.legacy(t, id, legacyRequest("2", "tools/list", "{}")); r.status != 200 || r.code(t) != 0 {
+		t.Errorf("the session afterwards: %s", r)
+	}
+}
+
+// TestNobodyIsLetInByWildcard_TB3: no reply on any route, good or bad, has a
+// wildcard or credentials for pages.
+func TestNobodyIsLetInByWildcard_TB3(t *testing.T) {
+	const page = "http://localhost:6274"
+	opts := strictServer(t)
+	opts.AllowedOrigins = []string{page}
+	s, err := streamable.Listen("127.0.0.1:0", echo, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveUntilEnd(t, s)
+	b := newBrowser(t, s.URL())
+	for _, path := range append(s.Paths(), "/anything") {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"} {
+			for origin, want := range map[string]string{"": "", page: page, "http://evil.example": "", "*": "", "null": ""} {
+				h := make(http.Header)
+				if origin != "" {
+					h.Set("Origin", origin)
+				}
+				resp := b.at(path).open(t, method, "", h)
+				got := resp.Header
+				_ = resp.Body.Close()
+				if got.Get("Access-Control-Allow-Origin") != want || got.Get("Access-Control-Allow-Credentials") != "" || got.Get("Vary") != "Origin" {
+					t.Errorf("%s %s from %q: %v", method, path, origin, got)
+				}
+			}
+		}
 	}
 }
