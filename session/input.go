@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -116,12 +117,26 @@ func (c *caller) input(ctx context.Context, method string, result *mcp.Result) (
 
 // put asks the client one question.
 func (c *caller) put(ctx context.Context, q *inputRequest) error {
+	q.req.Params = asLegacy(&q.req)
 	answer, err := c.Ask(ctx, &q.req)
 	if err == nil && !answer.IsObject() {
 		err = errors.New("the client's answer is no object")
 	}
 	q.answer = answer.Raw()
 	return err
+}
+
+// asLegacy returns the params of a question as a legacy client gets them:
+// a URL has an elicitationId, without which 2025-11-25 is no elicitation, and
+// which 2026-07-28 has no more. Nothing comes of it: the end of an elicitation
+// need not be told.
+func asLegacy(q *mcp.Request) jsonrpc.Value {
+	mode, _ := q.Params.LookupString("mode")
+	if _, there := q.Params.Lookup("elicitationId"); there || q.Method != mcp.MethodElicit || mode != mcp.ElicitURL {
+		return q.Params
+	}
+	id := jsonrpc.AppendString(nil, rand.Text())
+	return jsonrpc.Edited(&q.Params, jsonrpc.Edit{Name: "elicitationId", Value: id})
 }
 
 // joinAnswers returns the inputResponses that answer all questions.

@@ -39,7 +39,7 @@ run((options, seen) => {
         listPrompts: async () => (await client.listPrompts()).prompts,
         callTool: (name, args, { timeout, signal, onprogress, logLevel }) => client.callTool({
             name, arguments: args, ...(logLevel && modern() ? { _meta: { [LOG_LEVEL_META_KEY]: logLevel } } : {})
-        }, { timeout, signal, onprogress }),
+        }, { timeout, signal, onprogress: onprogress && servers(onprogress) }),
         readResource: async uri => (await client.readResource({ uri })).contents,
         getPrompt: async (name, args) => (await client.getPrompt({ name, arguments: args })).messages,
         complete: async (prompt, name, value) => (await client.complete({
@@ -61,6 +61,12 @@ run((options, seen) => {
         }
     };
 });
+
+// The SDK makes progress of its own when a server asks something in mid-call, as
+// server-everything does of the roots once it has found out that there are some.
+function servers(onprogress) {
+    return p => { if (!p.message?.startsWith('Fulfilling input required')) onprogress(p); };
+}
 
 async function listen(client, filter) {
     const subscription = await client.listen(filter);
