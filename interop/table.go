@@ -59,7 +59,7 @@ var clients = []client{
 var servers = []server{
 	{
 		name: "mcpsplice", profile: "common", title: "interop-mcpsplice", forms: "ABCDS", ours: true,
-		stdio: noTmp(goBinary("mcpsplice-server", "-stdio")), http: goBinary("mcpsplice-server", "-http"),
+		stdio: noTmp(goBinary("mcpsplice-server", "-stdio", "-http")), http: goBinary("mcpsplice-server", "-http"),
 	},
 	{
 		name: "everything", profile: "everything", forms: "ABCDS",

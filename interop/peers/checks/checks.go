@@ -2,11 +2,9 @@ package checks
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -346,48 +344,6 @@ func (r *runner) triggered(ctx context.Context, p call, what string, list *[]str
 	})
 }
 
-func (r *runner) question(ctx context.Context, p call) error {
-	var text string
-	err := eventually(8*time.Second, "answer not used", func() (bool, error) {
-		result, err := r.client.Call(ctx, p.Tool, p.Args, "")
-		if err != nil {
-			return false, err
-		}
-		text = result.Text
-		return strings.Contains(text, p.Want), nil
-	})
-	if err != nil {
-		return fmt.Errorf("%w (last result %.300q)", err, text)
-	}
-	return nil
-}
-
-// decline answers a form with the other two actions.
-func (r *runner) decline(ctx context.Context) error {
-	p := r.opts.Profile.Decline
-	defer r.seen.answer("accept")
-	for _, action := range slices.Sorted(maps.Keys(p.Want)) {
-		r.seen.answer(action)
-		if err := r.question(ctx, call{Tool: p.Tool, Args: p.Args, Want: p.Want[action]}); err != nil {
-			return fmt.Errorf("%s: %w", action, err)
-		}
-	}
-	return nil
-}
-
-// urlError: a legacy client gets -32042 as it came, and asks again once the
-// user has been there. A modern one has no such error: its call ends by itself.
-func (r *runner) urlError(ctx context.Context) error {
-	p := r.opts.Profile.URLError
-	if !r.modern {
-		_, err := r.client.Call(ctx, p.Tool, p.Args, "")
-		if _, code, ok := r.client.Refused(err); !ok || code != -32042 {
-			return fmt.Errorf("first call: %v, want error -32042", err)
-		}
-	}
-	return r.question(ctx, p)
-}
-
 func (r *runner) exact(ctx context.Context) error {
 	const digits = "9007199254740993"
 	result, err := r.client.Call(ctx, r.opts.Profile.Exact.Tool, map[string]any{"n": json.Number(digits)}, "")
@@ -429,56 +385,4 @@ func (r *runner) many(ctx context.Context) error {
 		}
 		return err
 	})
-}
-
-func together(n int, f func(i int) error) error {
-	errs := make(chan error, n)
-	for i := range n {
-		go func() { errs <- f(i) }()
-	}
-	var all error
-	for range n {
-		all = errors.Join(all, <-errs)
-	}
-	return all
-}
-
-func (r *runner) echo(ctx context.Context, text string, i int) (string, error) {
-	var result Result
-	for _, step := range r.opts.Profile.Echo.Steps {
-		args := maps.Clone(step.Args)
-		for key, value := range args {
-			if value == "$TEXT" {
-				args[key] = text
-			} else if s, ok := value.(string); ok {
-				args[key] = strings.Replace(s, "$I", fmt.Sprint(i), 1)
-			}
-		}
-		var err error
-		if result, err = r.client.Call(ctx, step.Tool, args, ""); err != nil {
-			return "", err
-		}
-	}
-	got, ok := strings.CutPrefix(result.Text, r.opts.Profile.Echo.Prefix)
-	if !ok {
-		return "", fmt.Errorf("echo gave %.80q", result.Text)
-	}
-	return got, nil
-}
-
-func digest(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err.Error()
-	}
-	return fmt.Sprintf("%x", sha256.Sum256(b))[:16]
-}
-
-func eventually(d time.Duration, message string, condition func() (bool, error)) error {
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if ok, err := condition(); ok || err != nil {
-			return err
-		}
-	}
-	return errors.New(message)
 }

@@ -59,6 +59,14 @@ type Options struct {
 	era    string
 }
 
+// Revision returns the revision that a legacy client asks for.
+func (o Options) Revision() string {
+	if o.SSE != "" {
+		return "2024-11-05" // the one that HTTP with SSE belongs to
+	}
+	return "2025-11-25"
+}
+
 // A Profile says what the server is called and which of its tools do what.
 type Profile struct {
 	Server string   `json:"server"`

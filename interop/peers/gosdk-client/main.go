@@ -44,7 +44,7 @@ func (c *client) Connect(ctx context.Context) (server, version string, err error
 	sdk.AddRoots(&mcp.Root{URI: c.opts.Profile.Root, Name: "interop"})
 	var session *mcp.ClientSessionOptions
 	if c.opts.Legacy {
-		session = &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}
+		session = &mcp.ClientSessionOptions{ProtocolVersion: c.opts.Revision()}
 	}
 	c.ClientSession, err = sdk.Connect(ctx, c.transport(), session)
 	if err != nil {

@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 what legacy servers have is deprecated, and checked for as long as it is in use
+
 // Command mcpgo-client is a client made with mark3labs/mcp-go. The variable
 // INTEROP_MODE chooses legacy or auto.
 package main
@@ -50,7 +52,7 @@ func (a *adapter) Connect(ctx context.Context) (server, version string, err erro
 			}))
 	}
 	if a.opts.Legacy {
-		options = append(options, client.WithProtocolVersion(mcp.LATEST_LEGACY_PROTOCOL_VERSION))
+		options = append(options, client.WithProtocolVersion(a.opts.Revision()))
 	}
 	a.Client = client.NewClient(over, options...)
 	a.OnNotification(a.notified)
