@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -14,14 +15,24 @@ import (
 
 // A client makes one request at a lot, as a modern listening edge would.
 type client struct {
-	told []string // notifications, guarded by mu
+	slow time.Duration // how long each notification takes
 	kept bool
+
 	mu   sync.Mutex
+	told []string // notifications, guarded by mu
+	busy int      // notifications being taken, guarded by mu
 }
 
 func (c *client) Notify(_ context.Context, n *mcp.Notification) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.slow > 0 {
+		c.busy++
+		c.mu.Unlock()
+		<-time.After(c.slow)
+		c.mu.Lock()
+		c.busy--
+	}
 	c.told = append(c.told, n.Method+" "+string(n.Params.Raw()))
 	return nil
 }
@@ -70,7 +81,12 @@ func (o *outcome) questions() string {
 
 // do makes a request.
 func do(ctx context.Context, lot *park.Lot, req *mcp.Request) *outcome {
-	o := &outcome{client: new(client)}
+	return doSlowly(ctx, lot, req, 0)
+}
+
+// doSlowly makes a request whose notifications take their time.
+func doSlowly(ctx context.Context, lot *park.Lot, req *mcp.Request, slow time.Duration) *outcome {
+	o := &outcome{client: &client{slow: slow}}
 	o.result, o.err = lot.Handle(ctx, req, o.client)
 	return o
 }
@@ -108,4 +124,6 @@ func logged(ctx context.Context, caller mcp.Caller, data string) {
 	_ = caller.Notify(ctx, &mcp.Notification{Method: mcp.NotificationMessage, Params: jsonrpc.Trusted([]byte(`{"level":"info","data":"` + data + `"}`))})
 }
 
-func result(text string) (mcp.Result, error) { return mcp.RawResult([]byte(`{"text":` + text + `}`)), nil }
+func result(text string) (mcp.Result, error) {
+	return mcp.RawResult([]byte(`{"text":` + text + `}`)), nil
+}

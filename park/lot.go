@@ -91,6 +91,14 @@ func (l *Lot) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 	if req.Notification || !mcp.MayNeedInput(req.Method) {
 		return l.handler.Handle(ctx, req, caller)
 	}
+	result, err := l.handle(ctx, req, caller)
+	if err != nil {
+		return l.withPages(req, err)
+	}
+	return result, nil
+}
+
+func (l *Lot) handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if raw, ok := req.Params.Lookup("requestState"); ok {
 		state, _ := jsonrpc.Unquote(raw)
 		if sealed, ours := strings.CutPrefix(state, l.name); ours {
@@ -162,8 +170,12 @@ func (l *Lot) retry(ctx context.Context, req *mcp.Request, caller mcp.Caller, se
 	if err != nil {
 		return mcp.Result{}, refusal(err)
 	}
+	id := binary.BigEndian.Uint64(opened)
+	if id == anew {
+		return l.again(ctx, req, caller)
+	}
 	l.mu.Lock()
-	c := l.calls[binary.BigEndian.Uint64(opened)]
+	c := l.calls[id]
 	l.mu.Unlock()
 	x := &exchange{ctx: ctx, req: req, caller: caller, retry: true}
 	if c == nil || !c.attach(x, binary.BigEndian.Uint32(opened[8:])) {

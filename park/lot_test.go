@@ -153,7 +153,7 @@ func TestPartialAnswersAskForTheRest(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range answers {
 			wg.Go(func() { answers[i], errs[i] = elicit(ctx, caller, fmt.Sprint(i)) })
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 		}
 		wg.Wait()
 		if err := errors.Join(errs[:]...); err != nil {
@@ -165,7 +165,7 @@ func TestPartialAnswersAskForTheRest(t *testing.T) {
 	const q2 = `"q2":{"method":"elicitation/create","params":{"message":"1"}}`
 	bubble(t, both, park.Options{}, func(t *testing.T, lot *park.Lot) {
 		o := do(t.Context(), lot, greeting)
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		states := map[string]bool{o.state(t): true}
 		for i, step := range []struct{ responses, want string }{
 			// The second was asked while the call was parked already.
@@ -230,7 +230,7 @@ func TestStatesThatAreRefused_TG5(t *testing.T) {
 		}
 		refused("used", retry(mine, state, `{"q1":{}}`), "was used already")
 		expired := do(t.Context(), lot, mine).state(t)
-		time.Sleep(park.DefaultLife)
+		<-time.After(park.DefaultLife)
 		refused("expired", retry(mine, expired, `{"q1":{}}`), "has expired")
 	})
 }

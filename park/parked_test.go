@@ -31,7 +31,7 @@ func TestMessagesWhileParkedComeWithTheRetry_B139(t *testing.T) {
 			answer, _ := elicit(ctx, caller, "?")
 			asked <- answer
 		}()
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		progress(ctx, caller, `"first"`, 2)
 		logged(ctx, caller, "held")
 		answer := <-asked
@@ -51,7 +51,7 @@ func TestMessagesWhileParkedComeWithTheRetry_B139(t *testing.T) {
 				if got := first.heard(); got != `notifications/progress {"progressToken":"first","progress":1}` {
 					t.Errorf("before the question: %s", got)
 				}
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				second := do(t.Context(), lot, withToken(retry(greeting, first.state(t), `{"q1":{}}`), tt.token))
 				if got := second.heard(); got != tt.want || second.String() != `{"text":{}}` {
 					t.Errorf("got %v after\n%s\nwant\n%s", second, got, tt.want)
@@ -62,6 +62,51 @@ func TestMessagesWhileParkedComeWithTheRetry_B139(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNothingOvertakesWhatIsHeld: neither what comes while it is being sent, nor
+// the outcome; and the way back is not used when the exchange is over.
+func TestNothingOvertakesWhatIsHeld(t *testing.T) {
+	talk := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		asked := make(chan string)
+		go func() {
+			answer, _ := elicit(ctx, caller, "?")
+			asked <- answer
+		}()
+		<-time.After(time.Second)
+		logged(ctx, caller, "1")
+		logged(ctx, caller, "2")
+		<-asked
+		<-time.After(time.Second)
+		logged(ctx, caller, "3")
+		// Beside the next question, which ends the exchange meanwhile.
+		<-time.After(time.Minute)
+		go logged(ctx, caller, "4")
+		<-time.After(time.Second)
+		answer, err := elicit(ctx, caller, "?")
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		return result(answer)
+	}
+	bubble(t, talk, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		o := do(t.Context(), lot, greeting)
+		<-time.After(time.Minute)
+		o = doSlowly(t.Context(), lot, retry(greeting, o.state(t), `{"q1":{}}`), 10*time.Second)
+		o.mu.Lock()
+		busy := o.busy
+		o.mu.Unlock()
+		var got []string
+		for line := range strings.SplitSeq(o.heard(), "\n") {
+			got = append(got, line[len(line)-3:len(line)-2])
+		}
+		if strings.Join(got, "") != "1234" || busy > 0 {
+			t.Errorf("heard %q, %d are being sent", got, busy)
+		}
+		if o = do(t.Context(), lot, retry(greeting, o.state(t), `{"q2":{}}`)); o.String() != `{"text":{}}` {
+			t.Errorf("got %v", o)
+		}
+	})
 }
 
 func TestHeldMessagesAreBounded(t *testing.T) {
@@ -80,7 +125,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			talk := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 				go func() {
-					time.Sleep(time.Second)
+					<-time.After(time.Second)
 					for i := range tt.progress {
 						progress(ctx, caller, `1`, i)
 					}
@@ -96,7 +141,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 			}
 			bubble(t, talk, park.Options{}, func(t *testing.T, lot *park.Lot) {
 				first := do(t.Context(), lot, withToken(greeting, `1`))
-				time.Sleep(time.Minute)
+				<-time.After(time.Minute)
 				second := do(t.Context(), lot, withToken(retry(greeting, first.state(t), `{"q1":{}}`), `1`))
 				got := fmt.Sprintf("%d progress, %d logs", strings.Count(second.heard(), "/progress "), strings.Count(second.heard(), "/message "))
 				if got != tt.want {
@@ -130,7 +175,7 @@ func TestOutcomeWhileParkedIsKept(t *testing.T) {
 			want := map[bool]string{false: `{"text":1}`, true: "error 7: no (7)"}[fails]
 			bubble(t, withdraw, park.Options{}, func(t *testing.T, lot *park.Lot) {
 				first := do(t.Context(), lot, greeting)
-				time.Sleep(park.DefaultLife - time.Second)
+				<-time.After(park.DefaultLife - time.Second)
 				if n := lot.Len(); n != 1 {
 					t.Errorf("%d calls are parked", n)
 				}
@@ -140,7 +185,7 @@ func TestOutcomeWhileParkedIsKept(t *testing.T) {
 				}
 				// Nobody fetches this one.
 				do(t.Context(), lot, greeting)
-				time.Sleep(park.DefaultLife)
+				<-time.After(park.DefaultLife)
 				synctest.Wait()
 				if n := lot.Len(); n != 0 {
 					t.Errorf("%d calls are parked", n)
@@ -165,14 +210,14 @@ func TestLifeCountsFromEachQuestion(t *testing.T) {
 	bubble(t, ask3, park.Options{Life: time.Minute}, func(t *testing.T, lot *park.Lot) {
 		o := do(t.Context(), lot, greeting)
 		for _, key := range []string{"q1", "q2"} {
-			time.Sleep(time.Minute - 1)
+			<-time.After(time.Minute - 1)
 			o = do(t.Context(), lot, retry(greeting, o.state(t), `{"`+key+`":{}}`))
 		}
-		time.Sleep(time.Minute - 1)
+		<-time.After(time.Minute - 1)
 		if len(causes) > 0 {
 			t.Error("the call was cancelled early")
 		}
-		time.Sleep(1)
+		<-time.After(1)
 		synctest.Wait()
 		var call *mcp.CallError
 		// A CallError would be taken for the connection's.
@@ -207,7 +252,7 @@ func TestParkedCallsAreBounded(t *testing.T) {
 		}
 		do(t.Context(), lot, request("c")).state(t)
 		limited("d", "MaxParked")
-		time.Sleep(park.DefaultLife)
+		<-time.After(park.DefaultLife)
 		synctest.Wait()
 		do(t.Context(), lot, request("d")).state(t)
 	})
@@ -325,7 +370,7 @@ func TestClose(t *testing.T) {
 	causes := make(chan error, 2)
 	work := func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 		if name, _ := req.Params.LookupString("name"); name == "late" {
-			time.Sleep(time.Minute)
+			<-time.After(time.Minute)
 		}
 		_, err := elicit(ctx, caller, "?")
 		causes <- context.Cause(ctx)
@@ -354,7 +399,7 @@ func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lot := park.New(mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 			_, err := elicit(ctx, caller, "?")
-			time.Sleep(time.Hour)
+			<-time.After(time.Hour)
 			return mcp.Result{}, err
 		}), park.Options{})
 		do(t.Context(), lot, greeting)
@@ -363,7 +408,7 @@ func TestCloseIsBounded(t *testing.T) {
 		if took := time.Since(began); took != 2*time.Second {
 			t.Errorf("Close took %v", took)
 		}
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if n := lot.Len(); n != 0 {
 			t.Errorf("%d calls are parked", n)
 		}

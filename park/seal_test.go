@@ -112,11 +112,11 @@ func TestStatesExpire(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute - 1)
+		<-time.After(time.Minute - 1)
 		if _, err := s.Open(tool(`{}`), state); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(1)
+		<-time.After(1)
 		if _, err := s.Open(tool(`{}`), state); !errors.Is(err, park.ErrExpired) {
 			t.Errorf("got %v", err)
 		}
@@ -149,7 +149,7 @@ func TestOnceOpensStatesOnce(t *testing.T) {
 		if _, err := o.Open(tool(`{}`), c); !errors.As(err, &full) || full.Limit != "MaxUsed" {
 			t.Errorf("at the limit: %v", err)
 		}
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if _, err := o.Open(tool(`{}`), c); err != nil {
 			t.Errorf("when one has expired: %v", err)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"sync"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -18,6 +19,10 @@ type Call struct {
 	server *Server
 	req    *mcp.Request
 	caller mcp.Caller
+
+	open     sync.Once // of the requestState
+	state    []byte
+	stateErr error
 }
 
 // Request returns the request. It must not be changed, and parts of it must be

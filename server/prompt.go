@@ -67,6 +67,9 @@ func (s *Server) getPrompt(ctx context.Context, c *Call) (mcp.Result, error) {
 			return mcp.Result{}, invalid("the argument %q is missing", name)
 		}
 	}
+	if _, err := c.State(); err != nil {
+		return mcp.Result{}, err
+	}
 	messages, err := p.get(ctx, c, args)
 	if err != nil {
 		return c.failed(err)

@@ -226,9 +226,16 @@ func (c *Call) inputRequired(need *inputError) (mcp.Result, error) {
 }
 
 // State returns the state that [NeedInput] was given, nil if the call is not a
-// retry with one. A state that is not the server's own for this request, or has
-// expired, is an error, to be returned.
+// retry with one. For a typed tool, a resource and a prompt the error is always
+// nil: a state that is not the server's own for this request, was used before or
+// has expired is refused before the function is called. A tool that writes its
+// results itself may have states of its own; for it the error is to be returned.
 func (c *Call) State() ([]byte, error) {
+	c.open.Do(func() { c.state, c.stateErr = c.openState() })
+	return c.state, c.stateErr
+}
+
+func (c *Call) openState() ([]byte, error) {
 	raw, ok := c.req.Params.Lookup("requestState")
 	if !ok {
 		return nil, nil
@@ -239,7 +246,7 @@ func (c *Call) State() ([]byte, error) {
 	}
 	state, err := c.server.sealer.Open(c.req, sealed)
 	if err != nil {
-		return nil, invalid("requestState: %v", err)
+		return nil, invalid("requestState %v", err)
 	}
 	return state, nil
 }

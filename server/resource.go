@@ -92,6 +92,9 @@ func (s *Server) readResource(ctx context.Context, c *Call) (mcp.Result, error) 
 	if read == nil {
 		return mcp.Result{}, NotFound(uri)
 	}
+	if _, err := c.State(); err != nil {
+		return mcp.Result{}, err
+	}
 	contents, err := read(ctx, c, uri, variables)
 	if err != nil {
 		return c.failed(err)

@@ -189,6 +189,11 @@ func isStructured(t reflect.Type) bool {
 }
 
 func (t *typed[In, Out]) call(ctx context.Context, c *Call) (mcp.Result, error) {
+	// To do the work again from its beginning is not what a client wants whose
+	// state is of a process that has ended.
+	if _, err := c.State(); err != nil {
+		return mcp.Result{}, err
+	}
 	in, err := t.decode(c.Arguments())
 	if err != nil {
 		return c.textResult("invalid arguments: "+err.Error(), true), nil

@@ -93,7 +93,9 @@ func TestHeaderAnnotationsAreKnownBeforeAnybodyLists(t *testing.T) {
 	s.AddTool(mcp.Tool{
 		Name:        "query",
 		InputSchema: mcp.JSON(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`),
-	}, func(context.Context, *server.Call) (mcp.Result, error) { return mcp.RawResult([]byte(`{"content":[]}`)), nil })
+	}, func(context.Context, *server.Call) (mcp.Result, error) {
+		return mcp.RawResult([]byte(`{"content":[]}`)), nil
+	})
 	handler := streamable.NewHandler(s, nil)
 	defer handler.Close()
 	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query","arguments":{"region":"eu"},` +

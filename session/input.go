@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -34,28 +33,117 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 	if !needsInput(req, &result, err) {
 		return result, err
 	}
-	next, wait := *req, minRetryWait
-	for range MaxRounds {
-		responses, err := c.input(ctx, req.Method, &result)
+	d := dialogue{c: c, req: req, idle: backoff{wait: minRetryWait}, open: backoff{wait: minPageWait}}
+	for {
+		next, err := d.next(ctx, &result)
 		if err != nil {
 			return mcp.Result{}, err
 		}
-		if responses == nil {
-			if err := pause(ctx, wait); err != nil {
-				return mcp.Result{}, err
+		if result, err = s.handler.Handle(ctx, next, c); !needsInput(req, &result, err) {
+			if err == nil {
+				d.closePages(ctx, nil)
 			}
-			wait = min(2*wait, maxRetryWait)
-		}
-		state, _ := result.Lookup("requestState")
-		next.Params = jsonrpc.Edited(&req.Params,
-			jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
-		if result, err = s.handler.Handle(ctx, &next, c); !needsInput(req, &result, err) {
 			return result, err
 		}
 	}
-	return mcp.Result{}, &mcp.CallError{
-		Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxRounds", Outcome: mcp.Answered,
-		Public: fmt.Sprintf("the server still needs input when the call has been made %d times", 1+MaxRounds),
+}
+
+// A dialogue is a call that is made again while its results need input.
+type dialogue struct {
+	c      *caller
+	req    *mcp.Request
+	rounds int
+	idle   backoff // while the server asks nothing
+	open   backoff // while the server waits for pages
+	pages  pages
+}
+
+// next returns the request that answers a result.
+func (d *dialogue) next(ctx context.Context, result *mcp.Result) (*mcp.Request, error) {
+	questions, err := readQuestions(d.req.Method, result)
+	if err != nil {
+		return nil, err
+	}
+	d.closePages(ctx, questions)
+	var responses []byte
+	switch unanswered := d.pages.answer(questions); {
+	case len(questions) == 0:
+		if err = d.count(); err == nil {
+			err = d.idle.pause(ctx)
+		}
+	case unanswered == 0:
+		err = d.waitForPages(ctx)
+	default:
+		if err = d.count(); err == nil {
+			err = d.ask(ctx, questions)
+		}
+	}
+	if err == nil && len(questions) > 0 {
+		responses, err = joinAnswers(d.req.Method, questions)
+	}
+	if err != nil {
+		return nil, err
+	}
+	state, _ := result.Lookup("requestState")
+	next := *d.req
+	next.Params = jsonrpc.Edited(&d.req.Params,
+		jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
+	return &next, nil
+}
+
+// count counts one round more.
+func (d *dialogue) count() error {
+	if d.rounds++; d.rounds <= MaxRounds {
+		return nil
+	}
+	return &mcp.CallError{
+		Method: d.req.Method, Kind: mcp.LimitExceeded, Limit: "MaxRounds", Outcome: mcp.Answered,
+		Public: fmt.Sprintf("the server still needs input after %d rounds", MaxRounds),
+	}
+}
+
+// ask puts the questions that have no answer yet to the client, all at once.
+func (d *dialogue) ask(ctx context.Context, questions []inputRequest) error {
+	capabilities := d.c.session.capabilitiesOfClient()
+	for i := range questions {
+		if q := &questions[i].req; !mcp.CanAsk(capabilities, q) {
+			return mcp.MissingCapability(q)
+		}
+	}
+	var asking sync.WaitGroup
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for i := range questions {
+		q := &questions[i]
+		if q.answer != nil {
+			continue
+		}
+		d.pages.name(q)
+		asking.Go(func() {
+			if q.err = d.c.put(ctx, q); q.err != nil {
+				cancel() // the others' answers would be of no use
+			}
+		})
+	}
+	asking.Wait()
+	d.pages.keep(questions)
+	return nil
+}
+
+// A backoff waits longer each time.
+type backoff struct {
+	wait time.Duration
+}
+
+func (b *backoff) pause(ctx context.Context) error {
+	timer := time.NewTimer(b.wait)
+	defer timer.Stop()
+	b.wait = min(2*b.wait, maxRetryWait)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
@@ -68,56 +156,17 @@ func needsInput(req *mcp.Request, r *mcp.Result, err error) bool {
 	return r.Type() == mcp.InputRequired
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // An inputRequest is one question of a result that needs input.
 type inputRequest struct {
 	key    string
 	req    mcp.Request
+	page   string // of an elicitation by URL: that URL
 	answer []byte
 	err    error
 }
 
-// input puts the questions of a result to the client, all at once, and returns
-// the answers as inputResponses; nil if there are no questions.
-func (c *caller) input(ctx context.Context, method string, result *mcp.Result) ([]byte, error) {
-	questions, err := readQuestions(method, result)
-	if err != nil || questions == nil {
-		return nil, err
-	}
-	capabilities := c.session.capabilitiesOfClient()
-	for i := range questions {
-		if q := &questions[i].req; !mcp.CanAsk(capabilities, q) {
-			return nil, mcp.MissingCapability(q)
-		}
-	}
-	var asking sync.WaitGroup
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for i := range questions {
-		q := &questions[i]
-		asking.Go(func() {
-			if q.err = c.put(ctx, q); q.err != nil {
-				cancel() // the others' answers would be of no use
-			}
-		})
-	}
-	asking.Wait()
-	return joinAnswers(method, questions)
-}
-
 // put asks the client one question.
 func (c *caller) put(ctx context.Context, q *inputRequest) error {
-	q.req.Params = asLegacy(&q.req)
 	answer, err := c.Ask(ctx, &q.req)
 	if err == nil && !answer.IsObject() {
 		err = errors.New("the client's answer is no object")
@@ -126,41 +175,38 @@ func (c *caller) put(ctx context.Context, q *inputRequest) error {
 	return err
 }
 
-// asLegacy returns the params of a question as a legacy client gets them:
-// a URL has an elicitationId, without which 2025-11-25 is no elicitation, and
-// which 2026-07-28 has no more. Nothing comes of it: the end of an elicitation
-// need not be told.
-func asLegacy(q *mcp.Request) jsonrpc.Value {
-	mode, _ := q.Params.LookupString("mode")
-	if _, there := q.Params.Lookup("elicitationId"); there || q.Method != mcp.MethodElicit || mode != mcp.ElicitURL {
-		return q.Params
-	}
-	id := jsonrpc.AppendString(nil, rand.Text())
-	return jsonrpc.Edited(&q.Params, jsonrpc.Edit{Name: "elicitationId", Value: id})
-}
-
 // joinAnswers returns the inputResponses that answer all questions.
 func joinAnswers(method string, questions []inputRequest) ([]byte, error) {
-	responses := []byte{'{'}
-	var failed error
-	for i := range questions {
-		q := &questions[i]
-		if q.err != nil && (failed == nil || errors.Is(failed, context.Canceled)) {
-			failed = &mcp.CallError{
-				Method: method, Kind: mcp.Cancelled, Outcome: mcp.Answered, Err: q.err,
-				Public: fmt.Sprintf("the client did not answer what the server asked (%s)", q.req.Method),
-			}
+	if q := unanswered(questions); q != nil {
+		return nil, &mcp.CallError{
+			Method: method, Kind: mcp.Cancelled, Outcome: mcp.Answered,
+			// The client's own error is not the answer to its call.
+			Err:    fmt.Errorf("%s: %v", q.req.Method, q.err),
+			Public: fmt.Sprintf("the client did not answer what the server asked (%s)", q.req.Method),
 		}
+	}
+	responses := []byte{'{'}
+	for i := range questions {
 		if i > 0 {
 			responses = append(responses, ',')
 		}
-		responses = append(jsonrpc.AppendString(responses, q.key), ':')
-		responses = append(responses, q.answer...)
-	}
-	if failed != nil {
-		return nil, failed
+		responses = append(jsonrpc.AppendString(responses, questions[i].key), ':')
+		responses = append(responses, questions[i].answer...)
 	}
 	return append(responses, '}'), nil
+}
+
+// unanswered returns the question that failed, nil if none did. Others that were
+// taken back because of it come second.
+func unanswered(questions []inputRequest) *inputRequest {
+	var first *inputRequest
+	for i := range questions {
+		q := &questions[i]
+		if q.err != nil && (first == nil || errors.Is(first.err, context.Canceled)) {
+			first = q
+		}
+	}
+	return first
 }
 
 // readQuestions returns the questions of a result, nil if it has none but a
@@ -185,7 +231,9 @@ func readQuestions(method string, result *mcp.Result) ([]inputRequest, error) {
 		if !ok {
 			return nil, badInput(method, "a question of the server has no method")
 		}
-		questions = append(questions, inputRequest{key: key, req: mcp.Request{Method: name, Params: request.Get("params")}})
+		q := inputRequest{key: key, req: mcp.Request{Method: name, Params: request.Get("params")}}
+		q.page = pageOf(&q.req)
+		questions = append(questions, q)
 	}
 	return questions, nil
 }

@@ -73,11 +73,7 @@ func parseIsolation(text string) (transport.Isolation, error) {
 }
 
 // newDemo returns the built-in server.
-func newDemo() mcp.Handler {
-	server := demo.New()
-	server.Version = version()
-	return server
-}
+func newDemo() mcp.Handler { return demo.New(version()) }
 
 // A listener serves clients at one address until its context is done.
 type listener struct {

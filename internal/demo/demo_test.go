@@ -52,9 +52,12 @@ func (c *client) heard() []string {
 	return told
 }
 
+// request returns a request of a legacy client, whose result has no members
+// beside its own.
 func request(t *testing.T, method, params string) *mcp.Request {
 	t.Helper()
 	req := &mcp.Request{Method: method}
+	req.Meta.Revision = mcp.NewestLegacy
 	if params != "" {
 		v, err := jsonrpc.ParseValue([]byte(params))
 		if err != nil {
@@ -87,7 +90,7 @@ func call(t *testing.T, h mcp.Handler, tool, args string) string {
 
 // textResult is a result with a text, as JSON.
 func textResult(text string) string {
-	return `{"content":[{"text":` + string(jsonrpc.AppendString(nil, text)) + `,"type":"text"}]}`
+	return `{"content":[{"type":"text","text":` + string(jsonrpc.AppendString(nil, text)) + `}]}`
 }
 
 func failure(text string) string {
@@ -95,9 +98,7 @@ func failure(text string) string {
 }
 
 func TestDiscover(t *testing.T) {
-	server := demo.New()
-	server.Version = "1.2.3"
-	result, err := server.Handle(t.Context(), &mcp.Request{Method: mcp.MethodDiscover}, mcp.NoCaller{})
+	result, err := demo.New("1.2.3").Handle(t.Context(), &mcp.Request{Method: mcp.MethodDiscover}, mcp.NoCaller{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,19 +117,19 @@ func TestDiscover(t *testing.T) {
 func TestUnknownNamesAreRefused(t *testing.T) {
 	for _, tt := range []struct{ method, params, want string }{
 		{"tasks/get", "", "error -32601: Method not found: tasks/get"},
-		{mcp.MethodCallTool, `{"name":"none"}`, "error -32602: Unknown tool: none"},
-		{mcp.MethodCallTool, `{"name":"extra"}`, "error -32602: Unknown tool: extra"},
+		{mcp.MethodCallTool, `{"name":"none"}`, "error -32602: Invalid params: unknown tool \"none\""},
+		{mcp.MethodCallTool, `{"name":"extra"}`, "error -32602: Invalid params: unknown tool \"extra\""},
 		{mcp.MethodCallTool, `{"name":1}`, "error -32602: Invalid params: name must be a string"},
 		{mcp.MethodCallTool, ``, "error -32602: Invalid params: name must be a string"},
-		{mcp.MethodGetPrompt, `{"name":"none"}`, "error -32602: Unknown prompt: none"},
-		{mcp.MethodReadResource, `{"uri":"demo://none"}`, `error -32602: Resource not found {"uri":"demo://none"}`},
-		{mcp.MethodReadResource, `{"uri":"demo://extra"}`, `error -32602: Resource not found {"uri":"demo://extra"}`},
+		{mcp.MethodGetPrompt, `{"name":"none"}`, "error -32602: Invalid params: unknown prompt \"none\""},
+		{mcp.MethodReadResource, `{"uri":"demo://none"}`, `error -32002: Resource not found {"uri":"demo://none"}`},
+		{mcp.MethodReadResource, `{"uri":"demo://extra"}`, `error -32002: Resource not found {"uri":"demo://extra"}`},
 		{mcp.MethodReadResource, `{}`, "error -32602: Invalid params: uri must be a string"},
-		{mcp.MethodListTools, `{"cursor":"x"}`, "error -32602: Invalid params: unknown cursor"},
+		{mcp.MethodListTools, `{"cursor":"x"}`, "error -32602: Invalid params: cursor \"x\" is not one of this list"},
 		{mcp.MethodListen, `{}`, "error -32602: Invalid params: notifications is missing"},
 	} {
 		t.Run(tt.method+tt.params, func(t *testing.T) {
-			if got := handle(t, demo.New(), tt.method, tt.params); got != tt.want {
+			if got := handle(t, demo.New(""), tt.method, tt.params); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -136,7 +137,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 }
 
 func TestNotificationsAreTaken(t *testing.T) {
-	result, err := demo.New().Handle(t.Context(), &mcp.Request{Method: "notifications/x", Notification: true}, mcp.NoCaller{})
+	result, err := demo.New("").Handle(t.Context(), &mcp.Request{Method: "notifications/x", Notification: true}, mcp.NoCaller{})
 	if got := shown(result, err); got != "" {
 		t.Errorf("got %s", got)
 	}
@@ -151,7 +152,7 @@ func TestMissingArgumentsAreNone(t *testing.T) {
 		{`{"name":"fail","arguments":"x"}`, "error -32602: Invalid params: arguments must be an object"},
 	} {
 		t.Run(tt.params, func(t *testing.T) {
-			if got := handle(t, demo.New(), mcp.MethodCallTool, tt.params); got != tt.want {
+			if got := handle(t, demo.New(""), mcp.MethodCallTool, tt.params); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
@@ -161,37 +162,49 @@ func TestMissingArgumentsAreNone(t *testing.T) {
 func TestTools(t *testing.T) {
 	for _, tt := range []struct{ tool, args, want string }{
 		{"echo", `{"text":"a \"b\" \u00e9\n"}`, textResult("a \"b\" é\n")},
-		{"echo", `{}`, failure("invalid arguments: text is missing")},
-		{"echo", `{"text":7}`, failure("invalid arguments: /text must be of another type")},
-		{"echo", `{"Text":"x"}`, failure("invalid arguments: text is missing")},
-		{"echo", `{"text":"a","text":"b"}`, failure("invalid arguments: a member is there twice")},
 
 		{"add", `{"a":2,"b":3}`, textResult("5")},
 		{"add", `{"a":0.1,"b":0.2}`, textResult("0.3")},
 		{"add", `{"a":9007199254740993,"b":1}`, textResult("9007199254740994")},
 		{"add", `{"a":1e3,"b":-2.5E-1}`, textResult("999.75")},
 		{"add", `{"a":1.50,"b":1.50}`, textResult("3")},
-		{"add", `{"a":"2","b":3}`, failure("invalid arguments: a must be a number")},
-		{"add", `{"a":2}`, failure("invalid arguments: b is missing")},
 		{"add", `{"a":1e999999999,"b":1}`, failure("invalid arguments: a is out of range")},
 		{"add", `{"a":1,"b":1e-99999999999999999999}`, failure("invalid arguments: b is out of range")},
 
 		{"fail", `{"text":"no"}`, failure("no")},
 		{"crash", `{}`, `error -32603: The server failed, as it was asked to. {"demo":true}`},
-		{"structured", `{"text":"zwölf Boxkämpfer\njagen"}`, `{"content":[{"text":"{\"characters\":22,\"words\":3,\"lines\":2}","type":"text"}],` +
+		{"structured", `{"text":"zwölf Boxkämpfer\njagen"}`, `{"content":[{"type":"text","text":"{\"characters\":22,\"words\":3,\"lines\":2}"}],` +
 			`"structuredContent":{"characters":22,"words":3,"lines":2}}`},
 
-		{"big", `{"bytes":-1}`, failure("invalid arguments: bytes must be 0 to 16777216")},
-		{"big", `{"bytes":16777217}`, failure("invalid arguments: bytes must be 0 to 16777216")},
 		{"big", `{"bytes":9}`, textResult("The quick")},
-		{"slow", `{"steps":0}`, failure("invalid arguments: steps must be 1 to 1000 and delay_ms 0 to 60000")},
-		{"slow", `{"delay_ms":60001}`, failure("invalid arguments: steps must be 1 to 1000 and delay_ms 0 to 60000")},
 		{"slow", `{"steps":2,"delay_ms":0}`, textResult("Done in 2 steps.")},
-		{"toggle", `{"what":"world"}`, failure("invalid arguments: what must be resource, tool or prompt")},
 	} {
 		t.Run(tt.tool+tt.args, func(t *testing.T) {
-			if got := call(t, demo.New(), tt.tool, tt.args); got != tt.want {
+			if got := call(t, demo.New(""), tt.tool, tt.args); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestToolsCheckTheirArguments(t *testing.T) {
+	for _, tt := range []struct{ tool, args, about string }{
+		{"echo", `{}`, `\"text\"`},
+		{"echo", `{"text":7}`, "/text"},
+		{"echo", `{"Text":"x"}`, `\"text\"`},
+		{"echo", `{"text":"a","text":"b"}`, `\"text\"`},
+		{"add", `{"a":"2","b":3}`, "/a"},
+		{"add", `{"a":2}`, `\"b\"`},
+		{"big", `{"bytes":-1}`, "/bytes"},
+		{"big", `{"bytes":16777217}`, "/bytes"},
+		{"slow", `{"steps":0}`, "/steps"},
+		{"slow", `{"delay_ms":60001}`, "/delay_ms"},
+		{"toggle", `{"what":"world"}`, "/what"},
+	} {
+		t.Run(tt.tool+tt.args, func(t *testing.T) {
+			got := call(t, demo.New(""), tt.tool, tt.args)
+			if !strings.Contains(got, `"text":"invalid arguments: `) || !strings.Contains(got, tt.about) || !strings.Contains(got, `"isError":true`) {
+				t.Errorf("got %s, which does not complain of %s", got, tt.about)
 			}
 		})
 	}
@@ -204,7 +217,7 @@ func TestBigIsAsLongAsItIsTold(t *testing.T) {
 				Text string `json:"text"`
 			} `json:"content"`
 		}
-		decode(t, call(t, demo.New(), "big", fmt.Sprintf(`{"bytes":%d}`, size)), &result)
+		decode(t, call(t, demo.New(""), "big", fmt.Sprintf(`{"bytes":%d}`, size)), &result)
 		if got := len(result.Content[0].Text); got != size {
 			t.Errorf("%d bytes, want %d", got, size)
 		}
@@ -218,7 +231,7 @@ func TestImageIsAPicture(t *testing.T) {
 			Data []byte `json:"data"`
 		} `json:"content"`
 	}
-	decode(t, call(t, demo.New(), "image", `{}`), &result)
+	decode(t, call(t, demo.New(""), "image", `{}`), &result)
 	if result.Content[0].Type != "image" {
 		t.Errorf("type %s", result.Content[0].Type)
 	}
@@ -238,12 +251,12 @@ func TestSlowTellsItsProgress(t *testing.T) {
 	req := request(t, mcp.MethodCallTool, `{"name":"slow","arguments":{"steps":2,"delay_ms":0}}`)
 	req.Meta.ProgressToken = jsonrpc.StringID("p\n1")
 	c := &client{}
-	if _, err := demo.New().Handle(t.Context(), req, c); err != nil {
+	if _, err := demo.New("").Handle(t.Context(), req, c); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		`notifications/progress {"message":"step 1 of 2","progress":1,"progressToken":"p\n1","total":2}`,
-		`notifications/progress {"message":"step 2 of 2","progress":2,"progressToken":"p\n1","total":2}`,
+		`notifications/progress {"progressToken":"p\n1","progress":1,"total":2,"message":"step 1 of 2"}`,
+		`notifications/progress {"progressToken":"p\n1","progress":2,"total":2,"message":"step 2 of 2"}`,
 	}
 	if diff := cmp.Diff(want, c.heard()); diff != "" {
 		t.Error(diff)
@@ -253,7 +266,7 @@ func TestSlowTellsItsProgress(t *testing.T) {
 func TestSlowCanBeCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := demo.New().Handle(ctx, request(t, mcp.MethodCallTool, `{"name":"slow","arguments":{"delay_ms":60000}}`), &client{})
+	_, err := demo.New("").Handle(ctx, request(t, mcp.MethodCallTool, `{"name":"slow","arguments":{"delay_ms":60000}}`), &client{})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -277,8 +290,8 @@ func TestLogSendsWhatIsWanted(t *testing.T) {
 			req := request(t, mcp.MethodCallTool, `{"name":"log","arguments":{"text":"t"}}`)
 			req.Meta.Revision, req.Meta.LogLevel = tt.revision, tt.level
 			c := &client{}
-			got := shown(demo.New().Handle(t.Context(), req, c))
-			if want := textResult(fmt.Sprintf("Sent %d log messages.", tt.want)); got != want {
+			got := shown(demo.New("").Handle(t.Context(), req, c))
+			if want := "Logged at 8 levels, of which you get those that you want."; !strings.Contains(got, want) {
 				t.Errorf("got %s, want %s", got, want)
 			}
 			heard := c.heard()
@@ -286,45 +299,10 @@ func TestLogSendsWhatIsWanted(t *testing.T) {
 				t.Fatalf("heard %v", heard)
 			}
 			if tt.want > 0 {
-				want := `notifications/message {"data":"t","level":"emergency","logger":"mcpsplice-demo"}`
+				want := `notifications/message {"level":"emergency","logger":"mcpsplice-demo","data":"t"}`
 				if last := heard[len(heard)-1]; last != want {
 					t.Errorf("last %s, want %s", last, want)
 				}
-			}
-		})
-	}
-}
-
-func TestAsk(t *testing.T) {
-	const cannot = "The client cannot be asked: it has not declared elicitation, or its transport has no way for questions."
-	answer := func(raw string, err error) func(*mcp.Request) (mcp.Result, error) {
-		return func(req *mcp.Request) (mcp.Result, error) {
-			want := `{"message":"What is your name?","requestedSchema":{"type":"object",` +
-				`"properties":{"name":{"type":"string","title":"Name","minLength":1}},"required":["name"]}}`
-			if got := string(req.Params.Raw()); req.Method != "elicitation/create" || got != want {
-				t.Errorf("asked %s %s", req.Method, got)
-			}
-			return mcp.RawResult([]byte(raw)), err
-		}
-	}
-	for _, tt := range []struct {
-		name, capabilities string
-		answer             func(*mcp.Request) (mcp.Result, error)
-		want               string
-	}{
-		{"no capabilities", ``, answer(`{}`, nil), failure(cannot)},
-		{"not declared", `{"roots":{}}`, answer(`{}`, nil), failure(cannot)},
-		{"addresses only", `{"elicitation":{"url":{}}}`, answer(`{}`, nil), failure(cannot)},
-		{"no way", `{"elicitation":{}}`, nil, failure(cannot)},
-		{"accepted", `{"elicitation":{}}`, answer(`{"action":"accept","content":{"name":"Ada"}}`, nil), textResult("Hello, Ada!")},
-		{"forms", `{"elicitation":{"form":{},"url":{}}}`, answer(`{"action":"decline"}`, nil), textResult("No name was given: decline.")},
-		{"failed", `{"elicitation":{}}`, answer(``, jsonrpc.Errorf(-32600, "no")), "error -32600: no"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			req := request(t, mcp.MethodCallTool, `{"name":"ask"}`)
-			req.Meta.Capabilities = []byte(tt.capabilities)
-			if got := shown(demo.New().Handle(t.Context(), req, &client{answer: tt.answer})); got != tt.want {
-				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})
 	}

@@ -2,102 +2,75 @@ package demo
 
 import (
 	"context"
-	"slices"
-	"time"
+	"fmt"
+	"sync"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/server"
 )
 
-// A kind is a kind of feature, of which toggle adds one and takes it away.
-type kind int
+// extras tells which kinds of features have one more at the moment.
+type extras struct {
+	mu    sync.Mutex
+	there map[string]bool // guarded by mu
+}
+
+var toggleTool = mcp.Tool{
+	Name: "toggle", Title: "Toggle", Description: "Adds an extra resource, tool or prompt to its list, or takes it away again.",
+	InputSchema: schema(`"what":{"enum":["resource","tool","prompt"],"default":"resource"}`),
+}
+
+type toggleArgs struct {
+	What string `json:"what"`
+}
+
+func (s *Server) toggle(_ context.Context, _ *server.Call, in toggleArgs) (string, error) {
+	s.extras.mu.Lock()
+	defer s.extras.mu.Unlock()
+	if s.extras.there[in.What] {
+		delete(s.extras.there, in.What)
+		s.removeExtra(in.What)
+		return fmt.Sprintf("The extra %s is gone.", in.What), nil
+	}
+	if s.extras.there == nil {
+		s.extras.there = make(map[string]bool)
+	}
+	s.extras.there[in.What] = true
+	s.addExtra(in.What)
+	return fmt.Sprintf("The extra %s is there now.", in.What), nil
+}
 
 const (
-	kindTool kind = iota
-	kindResource
-	kindPrompt
-	kinds
+	extraURI = "demo://extra"
+	iAmExtra = "I am extra."
+	whyExtra = "Is there because the tool toggle added it."
 )
 
-// String returns the kind's name.
-func (k kind) String() string { return [...]string{"tool", "resource", "prompt"}[k] }
-
-// listChanged is the notification that says that a list of the kind changed.
-func (k kind) listChanged() *mcp.Notification {
-	return &mcp.Notification{Method: [...]string{
-		mcp.NotificationToolsListChanged,
-		mcp.NotificationResourcesListChanged,
-		mcp.NotificationPromptsListChanged,
-	}[k]}
-}
-
-// toggles counts how often each kind was toggled.
-type toggles [kinds]int
-
-// toggle adds the extra feature of a kind or takes it away, and reports whether
-// it is there now.
-func (s *Server) toggle(k kind) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.toggles[k]++
-	close(s.changed)
-	s.changed = make(chan struct{})
-	return s.toggles[k]%2 == 1
-}
-
-// has reports whether the extra feature of a kind is there.
-func (s *Server) has(k kind) bool {
-	now, _ := s.state()
-	return now[k]%2 == 1
-}
-
-// state returns the toggles so far, and a channel that is closed at the next.
-func (s *Server) state() (toggles, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.toggles, s.changed
-}
-
-// listen answers subscriptions/listen: with what of the filter it will serve,
-// then with the changes, until ctx ends.
-func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	filter, err := mcp.ReadFilter(&req.Params)
-	if err != nil {
-		return mcp.Result{}, err
+func (s *Server) addExtra(kind string) {
+	switch kind {
+	case "resource":
+		s.server.AddResource(mcp.Resource{
+			URI: extraURI, Name: "extra", Title: "Extra", Description: whyExtra, MIMEType: plainText,
+		}, text(func() string { return iAmExtra }))
+	case "tool":
+		server.AddTool(s.server, mcp.Tool{Name: "extra", Title: "Extra", Description: whyExtra},
+			func(context.Context, *server.Call, none) (string, error) { return iAmExtra, nil })
+	case "prompt":
+		s.server.AddPrompt(mcp.Prompt{Name: "extra", Title: "Extra", Description: whyExtra},
+			func(context.Context, *server.Call, map[string]string) (*mcp.GetPromptResult, error) {
+				messages := []mcp.PromptMessage{server.UserText("Say something extra.")}
+				return &mcp.GetPromptResult{Description: "An extra prompt", Messages: messages}, nil
+			})
 	}
-	filter.ResourceSubscriptions = slices.DeleteFunc(filter.ResourceSubscriptions, func(uri string) bool {
-		_, err := s.read(uri)
-		return err != nil
-	})
-	seen, changed := s.state()
-	if err := caller.Notify(ctx, filter.Acknowledge()); err != nil {
-		return mcp.Result{}, err
-	}
-	var clock <-chan time.Time
-	if slices.Contains(filter.ResourceSubscriptions, clockURI) {
-		ticker := time.NewTicker(clockPeriod)
-		defer ticker.Stop()
-		clock = ticker.C
-	}
-	for {
-		var news []*mcp.Notification
-		select {
-		case <-ctx.Done():
-			return mcp.Result{}, nil
-		case <-clock:
-			news = append(news, clockUpdated())
-		case <-changed:
-			before := seen
-			seen, changed = s.state()
-			for k := range kinds {
-				if n := k.listChanged(); seen[k] != before[k] && filter.Wants(n) {
-					news = append(news, n)
-				}
-			}
-		}
-		for _, n := range news {
-			if err := caller.Notify(ctx, n); err != nil {
-				return mcp.Result{}, err
-			}
-		}
+}
+
+func (s *Server) removeExtra(kind string) {
+	switch kind {
+	case "resource":
+		s.server.RemoveResources(extraURI)
+	case "tool":
+		s.server.RemoveTools("extra")
+	case "prompt":
+		s.server.RemovePrompts("extra")
 	}
 }

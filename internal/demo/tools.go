@@ -5,174 +5,128 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
+	"github.com/mcpsplice/mcpsplice/server"
 )
 
-// A tool is an entry of tools/list, with what it does.
-type tool struct {
-	Name         string         `json:"name"`
-	Title        string         `json:"title"`
-	Description  string         `json:"description"`
-	InputSchema  jsontext.Value `json:"inputSchema"`
-	OutputSchema jsontext.Value `json:"outputSchema,omitzero"`
+// none are the arguments of a tool that takes none.
+type none struct{}
 
-	run func(ctx context.Context, c *call) (mcp.Result, error)
-}
-
-// A call is one tools/call request.
-type call struct {
-	server *Server
-	req    *mcp.Request
-	caller mcp.Caller
-	args   jsonrpc.Value // an object
+// addTools adds the tools that need nothing of the client. Those whose arguments
+// have bounds or defaults bring a schema; that of the others is inferred.
+func addTools(s *server.Server) {
+	server.AddTool(s, mcp.Tool{Name: "echo", Title: "Echo", Description: "Gives the text back."}, echo)
+	server.AddTool(s, mcp.Tool{
+		Name: "add", Title: "Add", Description: "Adds two numbers of any size, exactly.",
+		InputSchema: schema(`"a":{"type":"number"},"b":{"type":"number"}`, "a", "b"),
+	}, add)
+	server.AddTool(s, mcp.Tool{
+		Name: "slow", Title: "Take time", Description: "Takes its time in steps, tells its progress, and can be cancelled.",
+		InputSchema: schema(`"steps":{"type":"integer","minimum":1,"maximum":1000,"default":5},` +
+			`"delay_ms":{"type":"integer","minimum":0,"maximum":60000,"default":200}`),
+	}, slow)
+	server.AddTool(s, mcp.Tool{
+		Name: "log", Title: "Log", Description: "Sends a log message of each level that is wanted.",
+		InputSchema: schema(`"text":{"type":"string","default":"hello from the demo"}`),
+	}, log)
+	server.AddTool(s, mcp.Tool{Name: "image", Title: "Draw", Description: "Draws a small PNG."}, picture)
+	server.AddTool(s, mcp.Tool{
+		Name: "fail", Title: "Fail", Description: "Fails, as a tool does: with a result that is an error.",
+		InputSchema: schema(`"text":{"type":"string","default":"The tool failed, as it was asked to."}`),
+	}, fail)
+	server.AddTool(s, mcp.Tool{Name: "crash", Title: "Crash", Description: "Fails, as a server does: with a JSON-RPC error."}, crash)
+	server.AddTool(s, mcp.Tool{
+		Name: "big", Title: "Write much", Description: "Writes a text of the given size.",
+		InputSchema: schema(`"bytes":{"type":"integer","minimum":0,"maximum":16777216,"default":1048576}`),
+	}, write)
+	server.AddTool(s, mcp.Tool{
+		Name: "structured", Title: "Count", Description: "Counts the characters, words and lines of a text.",
+	}, count)
 }
 
 // schema is the JSON Schema of an object with the given properties.
-func schema(properties string, required ...string) jsontext.Value {
+func schema(properties string, required ...string) mcp.JSON {
 	s := `{"type":"object","properties":{` + properties + `}`
 	if len(required) > 0 {
 		s += `,"required":["` + strings.Join(required, `","`) + `"]`
 	}
-	return jsontext.Value(s + `}`)
+	return mcp.JSON(s + `}`)
 }
 
-const textProperty = `"text":{"type":"string"}`
-
-var basicTools = []tool{
-	{
-		Name: "echo", Title: "Echo", Description: "Gives the text back.",
-		InputSchema: schema(textProperty, "text"), run: runEcho,
-	},
-	{
-		Name: "add", Title: "Add", Description: "Adds two numbers of any size, exactly.",
-		InputSchema: schema(`"a":{"type":"number"},"b":{"type":"number"}`, "a", "b"), run: runAdd,
-	},
-	{
-		Name: "slow", Title: "Take time", Description: "Takes its time in steps, tells its progress, and can be cancelled.",
-		InputSchema: schema(`"steps":{"type":"integer","minimum":1,"maximum":1000,"default":5},` +
-			`"delay_ms":{"type":"integer","minimum":0,"maximum":60000,"default":200}`), run: runSlow,
-	},
-	{
-		Name: "log", Title: "Log", Description: "Sends a log message of each level that is wanted.",
-		InputSchema: schema(textProperty), run: runLog,
-	},
-	{
-		Name: "image", Title: "Draw", Description: "Draws a small PNG.",
-		InputSchema: schema(""), run: runImage,
-	},
-	{
-		Name: "fail", Title: "Fail", Description: "Fails, as a tool does: with a result that is an error.",
-		InputSchema: schema(textProperty), run: runFail,
-	},
-	{
-		Name: "crash", Title: "Crash", Description: "Fails, as a server does: with a JSON-RPC error.",
-		InputSchema: schema(""), run: runCrash,
-	},
-	{
-		Name: "big", Title: "Write much", Description: "Writes a text of the given size.",
-		InputSchema: schema(`"bytes":{"type":"integer","minimum":0,"maximum":16777216,"default":1048576}`), run: runBig,
-	},
-	{
-		Name: "structured", Title: "Count", Description: "Counts the characters, words and lines of a text.",
-		InputSchema: schema(textProperty, "text"),
-		OutputSchema: schema(`"characters":{"type":"integer"},"words":{"type":"integer"},"lines":{"type":"integer"}`,
-			"characters", "words", "lines"), run: runStructured,
-	},
-	{
-		Name: "ask", Title: "Ask", Description: "Asks the user for a name and greets them.",
-		InputSchema: schema(""), run: runAsk,
-	},
-	{
-		Name: "toggle", Title: "Toggle", Description: "Adds an extra resource, tool or prompt to its list, or takes it away again.",
-		InputSchema: schema(`"what":{"enum":["resource","tool","prompt"],"default":"resource"}`), run: runToggle,
-	},
+type textArgs struct {
+	Text string `json:"text"`
 }
 
-var extraTool = tool{
-	Name: "extra", Title: "Extra", Description: "Is there because toggle added it.",
-	InputSchema: schema(""),
-	run:         func(context.Context, *call) (mcp.Result, error) { return text("I am extra.") },
+func echo(_ context.Context, _ *server.Call, in textArgs) (string, error) { return in.Text, nil }
+
+type slowArgs struct {
+	Steps int `json:"steps"`
+	Delay int `json:"delay_ms"`
 }
 
-func (s *Server) tools() []tool {
-	if s.has(kindTool) {
-		return append(basicTools[:len(basicTools):len(basicTools)], extraTool)
-	}
-	return basicTools
-}
-
-func (s *Server) callTool(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	name, ok := req.Params.LookupString("name")
-	if !ok {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: name must be a string")
-	}
-	args, err := arguments(req)
-	if err != nil {
-		return mcp.Result{}, err
-	}
-	for _, t := range s.tools() {
-		if t.Name == name {
-			return t.run(ctx, &call{server: s, req: req, caller: caller, args: args})
+func slow(ctx context.Context, call *server.Call, in slowArgs) (string, error) {
+	for step := 1; step <= in.Steps; step++ {
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(time.Duration(in.Delay) * time.Millisecond):
+		}
+		message := fmt.Sprintf("step %d of %d", step, in.Steps)
+		if err := call.Progress(ctx, float64(step), float64(in.Steps), message); err != nil {
+			return "", err
 		}
 	}
-	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Unknown tool: %.100s", name)
+	return fmt.Sprintf("Done in %d steps.", in.Steps), nil
 }
 
-// arguments returns the arguments of a tool or prompt: absent ones and null are
-// none, and what is no object is refused rather than guessed at.
-func arguments(req *mcp.Request) (jsonrpc.Value, error) {
-	args := req.Params.Get("arguments")
-	switch {
-	case args.IsZero() || args.IsNull():
-		return jsonrpc.Trusted([]byte("{}")), nil
-	case !args.IsObject():
-		return args, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: arguments must be an object")
-	}
-	return args, nil
-}
+// levels in rising severity.
+var levels = []mcp.Level{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// decode fills v, which holds the defaults, from the arguments. The error is
-// for the model, which can try again.
-func (c *call) decode(v any) error {
-	err := json.Unmarshal(c.args.Raw(), v)
-	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		return fmt.Errorf("invalid arguments: %s must be of another type", wrong.JSONPointer)
-	}
-	if err != nil {
-		return errors.New("invalid arguments: a member is there twice")
-	}
-	return nil
-}
-
-// require says which of the arguments is missing.
-func (c *call) require(names ...string) error {
-	for _, name := range names {
-		if _, ok := c.args.Lookup(name); !ok {
-			return fmt.Errorf("invalid arguments: %s is missing", name)
+func log(ctx context.Context, call *server.Call, in textArgs) (string, error) {
+	for _, level := range levels {
+		if err := call.Log(ctx, level, Name, in.Text); err != nil {
+			return "", err
 		}
 	}
-	return nil
+	return fmt.Sprintf("Logged at %d levels, of which you get those that you want.", len(levels)), nil
 }
 
-// toolResult is a CallToolResult.
-type toolResult struct {
-	Content    []object `json:"content"`
-	Structured any      `json:"structuredContent,omitzero"`
-	IsError    bool     `json:"isError,omitzero"`
+func picture(context.Context, *server.Call, none) (mcp.Contents, error) {
+	png, err := draw()
+	return mcp.Contents{&mcp.Image{Data: png, MIMEType: "image/png"}}, err
 }
 
-func text(format string, args ...any) (mcp.Result, error) {
-	return result(toolResult{Content: []object{textItem(fmt.Sprintf(format, args...))}})
+func fail(_ context.Context, _ *server.Call, in textArgs) (string, error) {
+	return "", errors.New(in.Text)
 }
 
-func textItem(text string) object { return object{"type": "text", "text": text} }
+func crash(context.Context, *server.Call, none) (string, error) {
+	return "", &jsonrpc.Error{
+		Code:    jsonrpc.CodeInternalError,
+		Message: "The server failed, as it was asked to.",
+		Data:    jsonrpc.Trusted([]byte(`{"demo":true}`)),
+	}
+}
 
-// failure is the result of a tool that could not do what it was asked.
-func failure(reason string) (mcp.Result, error) {
-	return result(toolResult{Content: []object{textItem(reason)}, IsError: true})
+type bigArgs struct {
+	Bytes int `json:"bytes"`
+}
+
+func write(_ context.Context, _ *server.Call, in bigArgs) (string, error) {
+	const line = "The quick brown fox jumps over the lazy dog. 0123456789 abcdefg\n"
+	return strings.Repeat(line, in.Bytes/len(line)+1)[:in.Bytes], nil
+}
+
+type counts struct {
+	Characters int `json:"characters"`
+	Words      int `json:"words"`
+	Lines      int `json:"lines"`
+}
+
+func count(_ context.Context, _ *server.Call, in textArgs) (counts, error) {
+	return counts{utf8.RuneCountInString(in.Text), len(strings.Fields(in.Text)), strings.Count(in.Text, "\n") + 1}, nil
 }

@@ -160,8 +160,10 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 
 // Owner returns the call that a message belongs to which does not say so: the
 // oldest one in flight that may carry it, provided that all calls in flight are
-// of one client. Several says that they are of more than one, in which case
-// nobody guesses. Listen calls and this process's own do not count.
+// of one client. Calls that wait for an answer of the client come last: they may
+// wait for long, and have nothing to say or to ask meanwhile. Several says that
+// the calls are of more than one client, in which case nobody guesses. Listen
+// calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -175,11 +177,26 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		} else if call.client() != first.client() {
 			return nil, true
 		}
-		if may(call.Request) && (owner == nil || call.ID < owner.ID) {
+		if may(call.Request) && (owner == nil || call.before(owner)) {
 			owner = call
 		}
 	}
 	return owner, false
+}
+
+// before reports whether c rather than other owns a message.
+func (c *Call) before(other *Call) bool {
+	if asks, asked := c.asks(), other.asks(); asks != asked {
+		return asked
+	}
+	return c.ID < other.ID
+}
+
+// asks reports whether a question of the call is open.
+func (c *Call) asks() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open > 0
 }
 
 // Listening returns the listen calls in flight that may says yes to, and whether

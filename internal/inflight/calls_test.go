@@ -158,6 +158,21 @@ func TestOwner_B151(t *testing.T) {
 	}
 }
 
+// TestOwnerIsNotWaiting: a call whose client has been asked may wait for long.
+func TestOwnerIsNotWaiting_B151(t *testing.T) {
+	var calls inflight.Calls
+	first, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+	ask := func(context.Context, mcp.Caller) {}
+	first.Ask(1, ask)
+	if owner, _ := calls.Owner(always); owner != second {
+		t.Error("the call that waits owns the message")
+	}
+	second.Ask(1, ask)
+	if owner, _ := calls.Owner(always); owner != first {
+		t.Error("of two that wait the oldest does not own it")
+	}
+}
+
 func TestListeningTellsSeveralClientsApart(t *testing.T) {
 	var calls inflight.Calls
 	all := func(*inflight.Call) bool { return true }

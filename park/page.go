@@ -1,0 +1,53 @@
+package park
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// anew is the id of no call: a state that holds it says that the request is to be
+// made anew when the client has answered.
+const anew = 0
+
+// withPages turns the error by which a legacy server says that the user must open
+// pages first (2025-11-25, client/elicitation, URL Elicitation Required Error)
+// into the result by which a modern one does. Other errors stay.
+func (l *Lot) withPages(req *mcp.Request, err error) (mcp.Result, error) {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeURLElicitationRequired {
+		return mcp.Result{}, err
+	}
+	raw, _ := e.Data.Lookup("elicitations")
+	pages := jsonrpc.Elements(raw)
+	if len(pages) == 0 || len(pages) > MaxQuestions {
+		return mcp.Result{}, err
+	}
+	questions := make([]*question, len(pages))
+	for i, page := range pages {
+		q := &mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted(page)}
+		if mode, _ := q.Params.LookupString("mode"); mode != "url" {
+			return mcp.Result{}, err
+		}
+		if !mcp.CanAsk(req.Meta.Capabilities, q) {
+			return mcp.Result{}, mcp.MissingCapability(q)
+		}
+		questions[i] = &question{req: q, key: "q" + strconv.Itoa(i+1)}
+	}
+	sealed, serr := l.sealer.Seal(req, l.opts.Life, payload(anew, 0))
+	if serr != nil {
+		return mcp.Result{}, serr
+	}
+	return mcp.RawResult(inputRequired(questions, l.name+sealed)), nil
+}
+
+// again makes a request anew whose client has opened pages. The server knows
+// whether its user is done there.
+func (l *Lot) again(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	next := *req
+	next.Params = jsonrpc.Edited(&req.Params, jsonrpc.Edit{Name: "requestState"}, jsonrpc.Edit{Name: "inputResponses"})
+	return l.handle(ctx, &next, caller)
+}
