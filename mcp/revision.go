@@ -99,3 +99,9 @@ func (r Revision) HasBatches() bool { return r == Revision20250326 }
 // HasVersionHeader reports whether HTTP clients of the revision must send
 // MCP-Protocol-Version.
 func (r Revision) HasVersionHeader() bool { return r >= Revision20250618 }
+
+// HasPolling reports whether event streams of the revision begin with an event
+// that carries only an id, so that the server may close them and the client come
+// back (2025-11-25, transports, Sending Messages; removed in 2026-07-28). Clients
+// of older revisions take such an event for a message.
+func (r Revision) HasPolling() bool { return r.Era() == Legacy && r >= Revision20251125 }

@@ -83,6 +83,10 @@ func (s *Server) Close() {
 // Done is closed when the session has been closed.
 func (s *Server) Done() <-chan struct{} { return s.ctx.Done() }
 
+// AfterClose has f called in a goroutine of its own when the session is closed,
+// unless stop is called before.
+func (s *Server) AfterClose(f func()) (stop func() bool) { return context.AfterFunc(s.ctx, f) }
+
 // Revision returns the negotiated revision, empty before initialize.
 func (s *Server) Revision() mcp.Revision {
 	s.mu.Lock()
@@ -334,6 +338,14 @@ func (c *caller) Notify(ctx context.Context, n *mcp.Notification) error {
 		}
 	}
 	return sendNotification(ctx, c.out, n)
+}
+
+// Release implements [mcp.Releaser], as far as the outlet does.
+func (c *caller) Release(ctx context.Context, retry time.Duration) error {
+	if out, ok := c.out.(mcp.Releaser); ok {
+		return out.Release(ctx, retry)
+	}
+	return nil
 }
 
 func sendNotification(ctx context.Context, out Outlet, n *mcp.Notification) error {

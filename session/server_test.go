@@ -501,3 +501,44 @@ func TestSessionsExpireWhenIdle_B103(t *testing.T) {
 		busy.Release()
 	})
 }
+
+func TestEndIsToldWhenTheLastUserHasLeft_B103(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ended []string
+		table := session.NewTable(session.TableOptions{Idle: time.Second, Ended: func(id string) { ended = append(ended, id) }})
+		defer table.Close()
+		begin := func() *session.Held {
+			h, err := table.New(new(backend), session.ServerOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return h
+		}
+		want := func(what string, held ...*session.Held) {
+			t.Helper()
+			var ids []string
+			for _, h := range held {
+				ids = append(ids, h.ID)
+			}
+			if !slices.Equal(ended, ids) {
+				t.Errorf("%s: %q have ended, want %q", what, ended, ids)
+			}
+		}
+		used, idle, closed := begin(), begin(), begin()
+		closing := make(chan struct{})
+		closed.AfterClose(func() { close(closing) })
+		used.End()
+		used.End()
+		want("in use")
+		used.Release()
+		want("left", used)
+		idle.Release()
+		time.Sleep(1100 * time.Millisecond)
+		synctest.Wait()
+		want("idle", used, idle)
+		closed.Release()
+		table.Close()
+		<-closing
+		want("closed", used, idle, closed)
+	})
+}

@@ -19,6 +19,10 @@ const (
 type TableOptions struct {
 	Max  int           // sessions at a time; default DefaultMaxSessions
 	Idle time.Duration // a session without requests or streams ends after it; default DefaultIdle
+	// Ended is called with a session's id when the session has been closed
+	// and nobody uses it any more. It may be called concurrently. Nil for
+	// nothing.
+	Ended func(id string)
 }
 
 // ErrTooMany says that a table holds as many sessions as it may.
@@ -41,6 +45,7 @@ type Held struct {
 	principal mcp.Principal
 	table     *Table
 
+	ended bool        // closed, guarded by table.mu
 	users int         // requests and streams, guarded by table.mu
 	since time.Time   // when the last user left, guarded by table.mu
 	timer *time.Timer // calls expire; runs once the first user has left, guarded by table.mu
@@ -89,12 +94,39 @@ func (t *Table) Use(id string, principal mcp.Principal) (*Held, bool) {
 // Release ends one use.
 func (h *Held) Release() {
 	h.table.mu.Lock()
-	defer h.table.mu.Unlock()
-	if h.users--; h.users > 0 || h.table.sessions[h.ID] != h {
-		return
+	h.users--
+	last := h.users == 0 && h.ended
+	if h.users == 0 && h.table.sessions[h.ID] == h {
+		h.rest()
 	}
+	h.table.mu.Unlock()
+	if last {
+		h.table.tellEnded(h.ID)
+	}
+}
+
+// rest begins the time that the session may be idle. table.mu is held.
+func (h *Held) rest() {
 	if h.since = time.Now(); h.timer == nil {
 		h.timer = time.AfterFunc(h.table.opts.Idle, h.expire)
+	}
+}
+
+// close closes the session, of which nobody begins a use any more.
+func (h *Held) close() {
+	h.Close()
+	h.table.mu.Lock()
+	last := h.users == 0 && !h.ended
+	h.ended = true
+	h.table.mu.Unlock()
+	if last {
+		h.table.tellEnded(h.ID)
+	}
+}
+
+func (t *Table) tellEnded(id string) {
+	if t.opts.Ended != nil {
+		t.opts.Ended(id)
 	}
 }
 
@@ -102,7 +134,7 @@ func (h *Held) Release() {
 // certain nobody finds it any more.
 func (h *Held) expire() {
 	if h.takeIdle() {
-		h.Close()
+		h.close()
 	}
 }
 
@@ -136,7 +168,7 @@ func (h *Held) End() {
 		h.timer.Stop()
 	}
 	h.table.mu.Unlock()
-	h.Close()
+	h.close()
 }
 
 // Len returns how many sessions there are.

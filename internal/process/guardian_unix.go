@@ -107,7 +107,8 @@ func (g *guardian) launch() {
 // owner is the remove of the last group.
 func (g *guardian) run(k *keeper) {
 	defer close(k.done)
-	process, pipe, err := startKeeper()
+	early := g.early()
+	process, pipe, err := startKeeper(early)
 	begin := time.Now()
 
 	g.mu.Lock()
@@ -122,6 +123,11 @@ func (g *guardian) run(k *keeper) {
 	k.process, k.pipe = process, pipe
 	if current {
 		g.err = nil
+		for _, id := range early {
+			if !g.groups[id] {
+				k.send('-', id)
+			}
+		}
 		for id := range g.groups {
 			k.send('+', id)
 		}
@@ -148,6 +154,24 @@ func (g *guardian) run(k *keeper) {
 	}
 }
 
+// early returns the groups that a keeper is told of before it starts, since we may
+// be killed as soon as there is one: no more than fit into a pipe that nobody
+// reads yet.
+func (g *guardian) early() []int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var early []int
+	for id := range g.groups {
+		if early = append(early, id); len(early) == maxEarly {
+			break
+		}
+	}
+	return early
+}
+
+// maxEarly groups take less than the 4096 bytes that any pipe holds.
+const maxEarly = 256
+
 // send tells the keeper of a change. An error means that it is gone or stopped;
 // run notices the former, and the latter nobody can mend.
 func (k *keeper) send(sign byte, id int) {
@@ -169,8 +193,8 @@ func (k *keeper) stop() {
 }
 
 // startKeeper runs our own executable again, as a guardian, and returns the
-// write end of its pipe.
-func startKeeper() (*os.Process, *os.File, error) {
+// write end of its pipe, in which the early groups are already.
+func startKeeper(early []int) (*os.Process, *os.File, error) {
 	exe, err := ownExecutable()
 	if err != nil {
 		return nil, nil, err
@@ -185,6 +209,14 @@ func startKeeper() (*os.Process, *os.File, error) {
 		return nil, nil, err
 	}
 	defer func() { _ = r.Close() }()
+	var list []byte
+	for _, id := range early {
+		list = fmt.Appendf(list, "+%d\n", id)
+	}
+	if _, err := w.Write(list); err != nil {
+		_ = w.Close()
+		return nil, nil, err
+	}
 	process, err := os.StartProcess(exe, []string{keeperName}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   keeperEnv(os.Environ()),

@@ -37,7 +37,7 @@ var layout = []row{
 	{dir: "jsonrpc", reach: nothing},
 	{dir: "mcp"},
 	{dir: "internal/inflight"},
-	{dir: "eventlog", planned: true},
+	{dir: "eventlog", reach: nothing},
 	{dir: "eventlog/natslog", planned: true},
 	{dir: "session"},
 	{dir: "park"},

@@ -27,23 +27,39 @@ func (p *post) batch() *reject {
 	if rej != nil {
 		return rej
 	}
-	defer s.Release()
+	p.session = s
 	if !s.Revision().HasBatches() {
 		return badRequest(jsonrpc.ID{}, unsupported)
 	}
-	b := batch{
-		h: p.h, session: s, ctx: context.WithoutCancel(p.out.r.Context()),
-		x: newExchange(p.out, p.accept, sessionOutlet{p.h, s}),
+	b := batch{h: p.h, session: s, ctx: context.WithoutCancel(p.out.r.Context())}
+	if !p.accept.stream {
+		b.reply = newExchange(p.out, p.accept, sessionOutlet{p.h, s})
+		b.serve(items)
+		return nil
 	}
-	b.serve(items)
+	r := newLegacyReply(b.ctx, p)
+	b.reply = r
+	go func() {
+		defer r.ended()
+		b.serve(items)
+	}()
+	r.deliver()
 	return nil
+}
+
+// A batchReply is the reply to a batch.
+type batchReply interface {
+	session.Outlet
+	streaming() bool
+	send(frame []byte) error
+	finish(status int, frame []byte)
 }
 
 // A batch is being served.
 type batch struct {
 	h       *Handler
 	session *session.Held
-	x       *exchange
+	reply   batchReply
 	ctx     context.Context // of this one POST
 
 	mu      sync.Mutex
@@ -86,7 +102,7 @@ func (b *batch) item(item []byte) []byte {
 		return appendReply(nil, m.ID, mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,
 			"Invalid Request: initialize must not be part of a batch"))
 	}
-	result, err := b.h.handleLegacy(b.ctx, b.session, &m, b.x)
+	result, err := b.h.handleLegacy(b.ctx, b.session, &m, b.reply)
 	return appendReply(nil, m.ID, result, err)
 }
 
@@ -94,15 +110,15 @@ func (b *batch) item(item []byte) []byte {
 // else as an array.
 func (b *batch) finish() {
 	if len(b.answers) == 0 {
-		b.x.finish(http.StatusAccepted, nil)
+		b.reply.finish(http.StatusAccepted, nil)
 		return
 	}
-	if b.x.streaming() {
+	if b.reply.streaming() {
 		for _, answer := range b.answers[1:] {
 			// A client that has gone needs no telling.
-			_ = b.x.send(answer)
+			_ = b.reply.send(answer)
 		}
-		b.x.finish(http.StatusOK, b.answers[0])
+		b.reply.finish(http.StatusOK, b.answers[0])
 		return
 	}
 	array := []byte{'['}
@@ -112,5 +128,5 @@ func (b *batch) finish() {
 		}
 		array = append(array, answer...)
 	}
-	b.x.finish(http.StatusOK, append(array, ']'))
+	b.reply.finish(http.StatusOK, append(array, ']'))
 }

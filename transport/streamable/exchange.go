@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/sse"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
@@ -198,6 +199,36 @@ func (s *eventStream) events(wire ...[]byte) error {
 	}
 	return s.out.rc.Flush()
 }
+
+// prime sends an event without data, which tells the client where it is in the
+// stream and after which time to come back if the stream breaks.
+func (s *eventStream) prime(id string, retry time.Duration) error {
+	wire, err := sse.AppendEvent(nil, sse.Event{ID: id, Retry: retry})
+	if err != nil {
+		return err
+	}
+	return s.events(wire)
+}
+
+// event writes one JSON-RPC message as an event with an id. The stream must be
+// flushed afterwards.
+func (s *eventStream) event(id string, frame []byte) error {
+	if s.out.opts.Tap != nil {
+		s.out.opts.Tap(true, frame)
+	}
+	s.out.writeSoon()
+	if _, err := io.WriteString(s.out.w, "event: message\nid: "+id+"\ndata: "); err != nil {
+		return err
+	}
+	if err := s.out.write(frame); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s.out.w, "\n\n")
+	return err
+}
+
+// note sends a text to whoever reads the stream with their eyes.
+func (s *eventStream) note(text string) error { return s.events(sse.AppendComment(nil, text)) }
 
 func (s *eventStream) comment() error { return s.events(comment) }
 

@@ -16,7 +16,13 @@ func (h *Handler) Sessions() int { return h.sessions.Len() }
 func (h *Handler) Streams() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.streams)
+	n := 0
+	for _, d := range h.deliveries {
+		if d.own != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // InFlight returns how many messages are being served.

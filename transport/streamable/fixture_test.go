@@ -18,6 +18,7 @@ type fixture struct {
 	filters map[*mcp.Filter]bool // of acknowledged listen calls
 	changed chan struct{}        // closed and made anew at each change
 	update  *mcp.Notification
+	heard   int // who has been told of it
 }
 
 func newFixture() *fixture {
@@ -129,9 +130,17 @@ func (f *fixture) input(req *mcp.Request) (mcp.Result, error) {
 func (f *fixture) change(n *mcp.Notification) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.update = n
+	f.update, f.heard = n, 0
 	close(f.changed)
 	f.changed = make(chan struct{})
+}
+
+// told reports whether everybody who listens has been told of the last change.
+func (f *fixture) told(n *mcp.Notification) bool {
+	listeners := f.listeners(n)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.heard >= listeners
 }
 
 // enter counts a listen call until leave is called.
@@ -184,6 +193,9 @@ func (f *fixture) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 			if err := caller.Notify(ctx, n); err != nil {
 				return mcp.Result{}, err
 			}
+			f.mu.Lock()
+			f.heard++
+			f.mu.Unlock()
 		}
 	}
 }

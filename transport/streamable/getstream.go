@@ -2,16 +2,21 @@ package streamable
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
 	"net/http"
 	"sync"
-	"time"
 
+	"github.com/mcpsplice/mcpsplice/eventlog"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
 )
 
-// get opens a session's stream for what belongs to no request. A newer stream
+// get opens a session's own stream, for what belongs to no request, or any stream
+// of the session again after the event that Last-Event-ID names. A newer request
 // takes the place of an older one.
 func (h *Handler) get(out *output) *reject {
 	r := out.r
@@ -27,132 +32,152 @@ func (h *Handler) get(out *output) *reject {
 		return rej
 	}
 	defer s.Release()
-	g := &getStream{out: out, stream: openStream(out), gone: make(chan struct{})}
-	h.addStream(s, g)
-	defer h.dropStream(s, g)
-	g.beat() // the client sees the stream open when it is
-	g.serve(r.Context(), h.ctx, s.Done())
+	d := &delivery{out: out, polls: s.Revision().HasPolling()}
+	if rej := h.locate(d, s); rej != nil {
+		return rej
+	}
+	h.begin(d)
+	if d.own != nil {
+		s.SetOutlet(sessionOutlet{h, s})
+		defer context.AfterFunc(h.ctx, func() { d.cancel(errDraining) })()
+		defer s.AfterClose(func() { d.cancel(mcp.ErrClosed) })()
+	}
+	d.run()
 	return nil
 }
 
-// addStream makes g the session's stream and ends the one before.
-func (h *Handler) addStream(s *session.Held, g *getStream) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if old := h.streams[s]; old != nil {
-		old.supersede()
+// locate finds out which stream of a session a client wants, and from where on.
+func (h *Handler) locate(d *delivery, s *session.Held) *reject {
+	ctx, own := d.out.r.Context(), h.ownStream(s)
+	if err := own.open(ctx); err != nil {
+		return unavailable("%v", err)
 	}
-	h.streams[s] = g
-	s.SetOutlet(sessionOutlet{h, s})
+	values := d.out.r.Header[lastEventID]
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
+		d.stream, d.own = own.stream, own
+		return nil
+	}
+	if len(values) > 1 {
+		return badLastEventID("there are %d", len(values))
+	}
+	stream, at, err := eventlog.ParseID(s.ID, values[0])
+	if err == nil {
+		_, err = h.opts.Events.Read(ctx, stream, at)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return badLastEventID("%v", err)
+	}
+	if d.stream, d.at = stream, at; stream == own.stream {
+		d.own = own
+	}
+	return nil
 }
 
-// dropStream ends g and, unless a newer one has taken its place, leaves the
-// session without a stream.
-func (h *Handler) dropStream(s *session.Held, g *getStream) {
-	h.mu.Lock()
-	if h.streams[s] == g {
-		delete(h.streams, s)
-		s.SetOutlet(nil)
-	}
-	h.mu.Unlock()
-	g.end()
+// badLastEventID refuses to resume. The session is as before; a client may open a
+// stream without the header.
+func badLastEventID(format string, args ...any) *reject {
+	return badRequest(jsonrpc.ID{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Bad Request: Last-Event-ID: "+format, args...))
 }
 
-// A sessionOutlet sends to whatever stream a session has.
+// A sessionOutlet sends what belongs to no request of a session.
 type sessionOutlet struct {
 	handler *Handler
 	session *session.Held
 }
 
-// Send implements session.Outlet. A message that one stream did not take goes to
-// the next, if there is one. Without a stream it is lost.
-func (o sessionOutlet) Send(_ context.Context, frame []byte) error {
-	err := errNoStream
-	for tried := (*getStream)(nil); ; {
-		o.handler.mu.Lock()
-		g := o.handler.streams[o.session]
-		o.handler.mu.Unlock()
-		if g == nil || g == tried {
-			return lost(frame, err)
-		}
-		if err = g.send(frame); err == nil {
-			return nil
-		}
-		tried = g
+// Send implements [session.Outlet]. What is sent while the client has no stream
+// open waits for it, except questions, which it may never come for.
+func (o sessionOutlet) Send(ctx context.Context, frame []byte) error {
+	own := o.handler.ownStream(o.session)
+	if own == nil {
+		return lost(frame, mcp.ErrClosed)
 	}
-}
-
-// A getStream is a session's stream for what belongs to no request.
-type getStream struct {
-	out *output
-
-	mu     sync.Mutex
-	stream *eventStream // nil when ended, guarded by mu
-	once   sync.Once
-	gone   chan struct{} // closed by stop
-}
-
-func (g *getStream) send(frame []byte) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stream == nil {
-		return errFinished
+	if !o.handler.delivering(own.stream) {
+		if err := lost(frame, errNoStream); err != nil {
+			return err
+		}
 	}
-	err := g.stream.message(frame)
+	err := own.open(ctx)
+	if err == nil {
+		_, err = o.handler.opts.Events.Append(ctx, own.stream, frame)
+	}
 	if err != nil {
-		g.stop()
+		return lost(frame, err)
 	}
-	return err
+	return nil
 }
 
-// stop makes serve return. Unlike end it does not wait for a client that does
-// not read.
-func (g *getStream) stop() { g.once.Do(func() { close(g.gone) }) }
+// An ownStream is a session's stream for what belongs to no request.
+type ownStream struct {
+	// Set at construction.
+	log    eventlog.Log
+	stream eventlog.Stream
 
-// supersedeTime is how long a message that is being written to a stream may hold
-// up those for the stream that takes its place.
-const supersedeTime = 100 * time.Millisecond
-
-// supersede ends the stream in favour of a newer one. It does not wait.
-func (g *getStream) supersede() {
-	g.stop()
-	// Not every ResponseWriter has deadlines.
-	_ = g.out.rc.SetWriteDeadline(time.Now().Add(supersedeTime))
+	mu   sync.Mutex
+	made bool   // guarded by mu
+	last uint64 // the last event that a client was sent, guarded by mu
 }
 
-// end lets nothing more be written.
-func (g *getStream) end() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stream.end()
-	g.stream = nil
+// newOwnStream returns the stream of a session. Any process that knows the session
+// finds it, and its name does not tell the session's id.
+func newOwnStream(log eventlog.Log, session string) *ownStream {
+	sum := sha256.Sum256([]byte("stream of session " + session))
+	return &ownStream{log: log, stream: eventlog.Stream{Session: session, Name: hex.EncodeToString(sum[:16])}}
 }
 
-// serve keeps the stream alive until the client, the listener, the session or a
-// newer stream ends it.
-func (g *getStream) serve(client, listener context.Context, session <-chan struct{}) {
-	ticker := time.NewTicker(g.out.opts.KeepAlive)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-client.Done():
-			return
-		case <-listener.Done():
-			return
-		case <-session:
-			return
-		case <-g.gone:
-			return
-		case <-ticker.C:
-			g.beat()
-		}
+// open begins the stream, if it is not, with an event that stands for its
+// beginning.
+func (o *ownStream) open(ctx context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.made {
+		return nil
 	}
+	first, err := o.log.Append(ctx, o.stream, nil)
+	if err != nil {
+		return err
+	}
+	o.made, o.last = true, first
+	return nil
 }
 
-func (g *getStream) beat() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.stream.comment() != nil {
-		g.stop()
+// sent returns the last event that a client was sent. A client that names no event
+// gets what comes after it: nothing else can bring what was kept, and nothing comes
+// twice.
+func (o *ownStream) sent() uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last
+}
+
+// delivered takes note of what a client has been sent.
+func (o *ownStream) delivered(at uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = max(o.last, at)
+}
+
+// addStream gives a session its own stream, until it is forgotten.
+func (h *Handler) addStream(s *session.Held) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.own[s.ID] = newOwnStream(h.opts.Events, s.ID)
+}
+
+// ownStream returns the stream of a session for what belongs to no request, nil if
+// the session has ended.
+func (h *Handler) ownStream(s *session.Held) *ownStream {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.own[s.ID]
+}
+
+// forget drops the streams of a session that has ended.
+func (h *Handler) forget(session string) {
+	h.mu.Lock()
+	delete(h.own, session)
+	h.mu.Unlock()
+	if err := h.opts.Events.Drop(context.Background(), session); err != nil {
+		h.opts.Logger.Warn("the event streams of a session are not dropped", "err", err)
 	}
 }

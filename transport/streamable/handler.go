@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/eventlog"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/park"
@@ -23,6 +24,8 @@ const (
 	DefaultBodyTimeout  = 30 * time.Second
 	DefaultWriteTimeout = 10 * time.Second
 	DefaultKeepAlive    = 15 * time.Second
+	DefaultStreamAfter  = time.Second
+	DefaultRetry        = time.Second
 )
 
 // HandlerOptions configure a [Handler]. The zero value is usable.
@@ -55,6 +58,16 @@ type HandlerOptions struct {
 	// Park bounds the calls of modern clients that wait for an answer to a
 	// question. They do not count against MaxInFlight.
 	Park park.Options
+	// StreamAfter is after how long a call of a legacy session that has not
+	// answered yet becomes an event stream, which its client can resume.
+	// Default DefaultStreamAfter; more than KeepAlive counts as KeepAlive.
+	StreamAfter time.Duration
+	// Retry is after how long legacy clients are asked to come back when an
+	// event stream breaks. Default DefaultRetry.
+	Retry time.Duration
+	// Events keeps the event streams of legacy sessions for clients that come
+	// back. Nil for a log in memory with its default limits.
+	Events eventlog.Log
 	// Sessions bounds legacy sessions.
 	Sessions session.TableOptions
 	// SSE is for clients of HTTP with SSE ([SSEHandler]); a Handler has none.
@@ -99,6 +112,15 @@ func (o *HandlerOptions) withDefaults() HandlerOptions {
 	if d.KeepAlive <= 0 {
 		d.KeepAlive = DefaultKeepAlive
 	}
+	if d.StreamAfter <= 0 {
+		d.StreamAfter = DefaultStreamAfter
+	}
+	if d.Retry <= 0 {
+		d.Retry = DefaultRetry
+	}
+	if d.Events == nil {
+		d.Events = eventlog.NewMemory(nil)
+	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -123,8 +145,11 @@ type Handler struct {
 
 	inFlight atomic.Int64 // messages being served
 
-	mu      sync.Mutex
-	streams map[*session.Held]*getStream // guarded by mu
+	mu         sync.Mutex
+	deliveries map[eventlog.Stream]*delivery // guarded by mu
+	own        map[string]*ownStream         // by session, guarded by mu
+	calls      int                           // goroutines of calls, guarded by mu
+	idle       chan struct{}                 // closed when there are none; nil if nobody waits, guarded by mu
 }
 
 // NewHandler returns the endpoint of handler.
@@ -132,14 +157,22 @@ func NewHandler(handler mcp.Handler, opts *HandlerOptions) *Handler {
 	o := opts.withDefaults()
 	guarded := transport.Guarded(handler, o.Logger)
 	h := &Handler{
-		handler:  guarded,
-		lot:      park.New(guarded, o.Park),
-		opts:     o,
-		guard:    newGuard(o.AllowedHosts, o.AllowedOrigins),
-		sessions: session.NewTable(o.Sessions),
-		streams:  make(map[*session.Held]*getStream),
-		headers:  headersOf(handler, o.Headers),
+		handler:    guarded,
+		lot:        park.New(guarded, o.Park),
+		opts:       o,
+		guard:      newGuard(o.AllowedHosts, o.AllowedOrigins),
+		headers:    headersOf(handler, o.Headers),
+		deliveries: make(map[eventlog.Stream]*delivery),
+		own:        make(map[string]*ownStream),
 	}
+	sessions, ended := o.Sessions, o.Sessions.Ended
+	sessions.Ended = func(id string) {
+		h.forget(id)
+		if ended != nil {
+			ended(id)
+		}
+	}
+	h.sessions = session.NewTable(sessions)
 	h.ctx, h.cancel = context.WithCancelCause(context.Background())
 	return h
 }
@@ -161,11 +194,17 @@ func headersOf(handler mcp.Handler, configured *mcp.ToolHeaders) *mcp.ToolHeader
 func (h *Handler) Drain() { h.cancel(errDraining) }
 
 // Close ends all streams and sessions, and cancels the calls that wait for their
-// client's answer.
+// client's answer. It waits a second at most for calls that do not end with their
+// sessions.
 func (h *Handler) Close() {
 	h.Drain()
 	h.lot.Close()
 	h.sessions.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
+	defer cancel()
+	if !h.settle(ctx) {
+		h.opts.Logger.Warn("calls go on although their sessions have ended")
+	}
 }
 
 // ServeHTTP implements [http.Handler].
@@ -211,7 +250,8 @@ func (h *Handler) sessionless() bool { return h.opts.Plain || h.opts.Era == mcp.
 // post serves one POST: it reads the one message in the body and hands it to
 // the era that it belongs to.
 func (h *Handler) post(out *output) *reject {
-	defer h.inFlight.Add(-1)
+	p := &post{holding: holding{h: h}, out: out}
+	defer p.leave()
 	if h.inFlight.Add(1) > int64(h.opts.MaxInFlight) {
 		return unavailable("the limit MaxInFlight of %d is reached", h.opts.MaxInFlight)
 	}
@@ -229,22 +269,82 @@ func (h *Handler) post(out *output) *reject {
 	if h.opts.Tap != nil {
 		h.opts.Tap(false, body)
 	}
-	p := &post{h: h, out: out, accept: accept, body: body}
+	p.accept, p.body = accept, body
 	rej := p.serve()
-	if rej == nil && !p.kept && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize {
-		recycle(body)
-	}
+	p.reuse = rej == nil && !p.kept && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize
 	return rej
 }
 
-// A post is one POST whose body has been read.
+// A post is one POST.
 type post struct {
-	h      *Handler
+	holding
+
 	out    *output
 	accept accepts
-	body   []byte
 	m      jsonrpc.Message
 	kept   bool // body is in use when the post has been served
+	handed bool // a reply that may outlive the POST holds all now
+}
+
+// leave ends the post.
+func (p *post) leave() {
+	if !p.handed {
+		p.giveBack()
+	}
+}
+
+// A holding is what a message holds while it is served: its place among those in
+// flight, its session, and its body.
+type holding struct {
+	h       *Handler
+	session *session.Held // nil for none
+	body    []byte
+	reuse   bool // nobody needs the body afterwards
+}
+
+func (h *holding) giveBack() {
+	h.h.inFlight.Add(-1)
+	if h.session != nil {
+		h.session.Release()
+	}
+	if h.reuse {
+		recycle(h.body)
+	}
+}
+
+func (h *Handler) callBegins() {
+	h.mu.Lock()
+	h.calls++
+	h.mu.Unlock()
+}
+
+func (h *Handler) callEnded() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls--; h.calls == 0 && h.idle != nil {
+		close(h.idle)
+		h.idle = nil
+	}
+}
+
+// settle waits until no call has a goroutine, and reports whether that is so.
+func (h *Handler) settle(ctx context.Context) bool {
+	h.mu.Lock()
+	if h.calls == 0 {
+		h.mu.Unlock()
+		return true
+	}
+	if h.idle == nil {
+		h.idle = make(chan struct{})
+	}
+	idle := h.idle
+	h.mu.Unlock()
+	select {
+	case <-idle:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // serve answers the post, unless it returns why not.

@@ -24,7 +24,7 @@ func (p *post) legacy() *reject {
 	if rej != nil {
 		return rej
 	}
-	defer s.Release()
+	p.session = s
 	switch p.m.Kind {
 	case jsonrpc.Response:
 		if !s.Answered(&p.m) {
@@ -35,14 +35,24 @@ func (p *post) legacy() *reject {
 		s.Notified(context.WithoutCancel(p.out.r.Context()), &p.m)
 		p.out.empty(http.StatusAccepted)
 	default:
-		// A client that drops its connection has not cancelled (2025-11-25,
-		// transports, Sending Messages).
-		ctx := context.WithoutCancel(p.out.r.Context())
-		x := newExchange(p.out, p.accept, sessionOutlet{p.h, s})
-		result, err := p.h.handleLegacy(ctx, s, &p.m, x)
-		answerLegacy(x, p.m.ID, result, err)
+		p.legacyRequest()
 	}
 	return nil
+}
+
+// legacyRequest serves a request of a session. A client that drops its connection
+// has not cancelled (2025-11-25, transports, Sending Messages).
+func (p *post) legacyRequest() {
+	ctx := context.WithoutCancel(p.out.r.Context())
+	if !p.accept.stream {
+		x := newExchange(p.out, p.accept, sessionOutlet{p.h, p.session})
+		result, err := p.h.handleLegacy(ctx, p.session, &p.m, x)
+		answerLegacy(x, p.m.ID, result, err)
+		return
+	}
+	r := newLegacyReply(ctx, p)
+	go r.serve()
+	r.deliver()
 }
 
 // initialize begins a session.
@@ -55,7 +65,9 @@ func (p *post) initialize() *reject {
 		rej.id = p.m.ID
 		return rej
 	}
-	defer s.Release()
+	p.session = s
+	p.h.addStream(s)
+	s.SetOutlet(sessionOutlet{p.h, s})
 	// Before there is an exchange, which may have to begin the reply.
 	p.out.w.Header().Set(sessionHeader, s.ID)
 	x := newExchange(p.out, p.accept, nil)
@@ -97,8 +109,8 @@ func (h *Handler) session(r *http.Request, id jsonrpc.ID) (*session.Held, *rejec
 }
 
 // handleLegacy serves one request of a session.
-func (h *Handler) handleLegacy(ctx context.Context, s *session.Held, m *jsonrpc.Message, x *exchange) (mcp.Result, error) {
-	result, err := s.Handle(ctx, m, x)
+func (h *Handler) handleLegacy(ctx context.Context, s *session.Held, m *jsonrpc.Message, out session.Outlet) (mcp.Result, error) {
+	result, err := s.Handle(ctx, m, out)
 	if errors.Is(err, session.ErrCancelled) {
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Request cancelled")
 	}

@@ -68,7 +68,7 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 	e.settle()
 	if !isEventStream(resp) {
 		defer discard(resp.Body)
-		return 0, e.refused(resp)
+		return 0, e.refused(resp, at)
 	}
 	defer resp.Body.Close()
 	reader := sse.NewReader(resp.Body, e.conn.opts.MaxBody)
@@ -90,9 +90,15 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 }
 
 // refused returns what a reply to GET that is no stream means. Most servers that
-// have no stream say so with the status 405; others have other ways.
-func (e *legacyEra) refused(resp *http.Response) error {
+// have no stream say so with the status 405; others have other ways. One that has
+// had a stream does not keep what came after the event that we named.
+func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
+	if status := resp.StatusCode; at.lastID != "" && (status == http.StatusBadRequest || status == http.StatusGone) {
+		e.conn.opts.Logger.Warn("what came outside calls in the meantime is lost", "err", err)
+		at.lastID = ""
+		return err
+	}
 	level := slog.LevelDebug
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotImplemented:

@@ -149,6 +149,37 @@ func TestListenerReopensItsStream(t *testing.T) {
 	}
 }
 
+// TestListenerForgetsAnIDThatIsRefused_B109 meets a server that does not keep what
+// came after the last event.
+func TestListenerForgetsAnIDThatIsRefused_B109(t *testing.T) {
+	for _, status := range []int{http.StatusBadRequest, http.StatusGone} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			var opened atomic.Int64
+			p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
+				switch opened.Add(1) {
+				case 1:
+					writeStream(w, "retry: 100\nid: g-0\ndata:\n\n")
+				case 2:
+					w.WriteHeader(status)
+				case 3:
+					writeStream(w, ":\n\n")
+					<-r.Context().Done()
+				}
+			}, justAnswer)))
+			c := dial(t, p.url, knownEra(mcp.Legacy))
+			for i, get := range p.await(t, "GET", 3) {
+				if got, want := get.header.Get("Last-Event-Id"), []string{"", "g-0", ""}[i]; got != want {
+					t.Errorf("GET %d goes on after %q, want %q", i, got, want)
+				}
+			}
+			if c.Err() != nil {
+				t.Errorf("the connection ended: %v", c.Err())
+			}
+		})
+	}
+}
+
 // TestQuestions has a server ask in the two ways that there are, and checks that
 // its call goes on.
 func TestQuestions(t *testing.T) {

@@ -11,10 +11,11 @@ import (
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
-// counting counts the calls that reach a handler.
+// counting counts the calls that reach a handler, but for those that a
+// session keeps open.
 func counting(handler mcp.Handler, calls chan<- string) mcp.Handler {
 	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-		if req.Method != mcp.MethodDiscover {
+		if req.Method != mcp.MethodDiscover && req.Method != mcp.MethodListen {
 			calls <- req.Method
 		}
 		return handler.Handle(ctx, req, caller)

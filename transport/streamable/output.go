@@ -4,19 +4,21 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 )
 
 // An output is the way back to the client of one HTTP request. Every write to it
 // has a deadline, so that a client that does not read harms itself only. It must
-// not be used concurrently.
+// not be used concurrently, except for hurry.
 type output struct {
 	w    http.ResponseWriter
 	r    *http.Request
 	rc   *http.ResponseController
 	opts *HandlerOptions
 
-	unread bool // the client may still be sending its body
+	unread  bool        // the client may still be sending its body
+	hurried atomic.Bool // writes have hurryTime only
 }
 
 // newOutput returns the way back to the client of r, and bounds how long that may
@@ -42,8 +44,25 @@ func (o *output) readBy(d time.Duration) {
 // writeSoon gives the next write, and what net/http writes after it, its
 // deadline.
 func (o *output) writeSoon() {
+	if !o.hurried.Load() {
+		// Not every ResponseWriter has deadlines.
+		_ = o.rc.SetWriteDeadline(time.Now().Add(o.opts.WriteTimeout))
+	}
+	// It may have been hurried in between.
+	if o.hurried.Load() {
+		_ = o.rc.SetWriteDeadline(time.Now().Add(hurryTime))
+	}
+}
+
+// hurryTime is how long a write may take to a client for which another request
+// waits.
+const hurryTime = 100 * time.Millisecond
+
+// hurry bounds the write that may be going on, and later ones.
+func (o *output) hurry() {
+	o.hurried.Store(true)
 	// Not every ResponseWriter has deadlines.
-	_ = o.rc.SetWriteDeadline(time.Now().Add(o.opts.WriteTimeout))
+	_ = o.rc.SetWriteDeadline(time.Now().Add(hurryTime))
 }
 
 // maxPiece is how much a client must take within one WriteTimeout.

@@ -188,6 +188,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	defer cancel()
 	// What is in flight after the drain time ends with its connection.
 	_ = s.http.Shutdown(drain)
+	s.handler.settle(drain) // those without a client too
 	err := s.Close()
 	<-ended
 	s.settle()

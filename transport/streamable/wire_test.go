@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -220,11 +221,29 @@ func (r *eventReader) next() (string, bool) {
 	return "", false
 }
 
+// want takes the next event, whose id does not count.
 func (r *eventReader) want(t *testing.T, want string) {
 	t.Helper()
-	if got, ok := r.next(); !ok || got != want {
+	got, ok := r.next()
+	if bare := idField.ReplaceAllString(got, "|"); !ok || got != want && bare != want {
 		t.Fatalf("the next event is %q, %v, want %q", got, ok, want)
 	}
+}
+
+var idField = regexp.MustCompile(`\|id: [^|]*\|`)
+
+var priming = regexp.MustCompile(`^event: message\|id: ([\x21-\x7e]+)\|retry: (\d+)\|data: $`)
+
+// opened takes the event with which a stream of 2025-11-25 begins, and returns its
+// id.
+func (r *eventReader) opened(t *testing.T) (id string) {
+	t.Helper()
+	got, ok := r.next()
+	match := priming.FindStringSubmatch(got)
+	if !ok || match == nil {
+		t.Fatalf("B068: the stream begins with %q, %v", got, ok)
+	}
+	return match[1]
 }
 
 // await returns the next event that holds text.
