@@ -303,3 +303,24 @@ func Elements(raw []byte) [][]byte {
 	items, _, _ := s.elements(math.MaxInt)
 	return items
 }
+
+// Items yields what Elements returns, without memory for all of it at once.
+func Items(raw []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		s := scanner{data: raw, trusted: true}
+		if s.space() != '[' {
+			return
+		}
+		s.pos++
+		for s.space() != ']' {
+			if s.data[s.pos] == ',' {
+				s.pos++
+				s.space()
+			}
+			start := s.pos
+			if s.value(1) != nil || !yield(raw[start:s.pos:s.pos]) {
+				return
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package jsonrpc_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -320,5 +321,24 @@ func TestLookupAndEditDoNotAllocate(t *testing.T) {
 		jsonrpc.AppendEdited(large, &indexed, jsonrpc.Edit{Name: "_meta", Value: meta}, jsonrpc.Edit{Name: "name"})
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestItemsAreTheElements(t *testing.T) {
+	for _, raw := range []string{`[]`, ` [ ] `, `[1]`, `[ 1 ,"a,]" , {"x":[1,2]},[ ],null ]`, "[\n1\n,\n2\n]", `{}`, `1`, ``} {
+		var got []string
+		for item := range jsonrpc.Items([]byte(raw)) {
+			got = append(got, string(item))
+		}
+		var want []string
+		for _, item := range jsonrpc.Elements([]byte(raw)) {
+			want = append(want, string(item))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the items of %s are %q, not %q", raw, got, want)
+		}
+	}
+	for range jsonrpc.Items([]byte(`[1,2]`)) {
+		break // a loop may end early
 	}
 }

@@ -2,7 +2,7 @@ package mcp
 
 import (
 	"bytes"
-	"fmt"
+	"errors"
 
 	json "github.com/go-json-experiment/json"
 )
@@ -163,15 +163,18 @@ func (c Contents) MarshalJSON() ([]byte, error) {
 }
 
 func appendContent(dst []byte, block Content) ([]byte, error) {
-	if unknown, ok := block.(*UnknownContent); ok {
+	if unknown, ok := block.(*UnknownContent); ok && unknown != nil {
+		if len(unknown.Raw) == 0 {
+			return nil, errors.New("a block of content is empty")
+		}
 		return append(dst, unknown.Raw...), nil
 	}
-	if block == nil {
-		return nil, fmt.Errorf("a block of content is nil")
-	}
-	raw, err := json.Marshal(block, json.Deterministic(true))
+	raw, err := NewJSON(block)
 	if err != nil {
 		return nil, err
+	}
+	if raw[0] != '{' {
+		return nil, errors.New("a block of content is nil")
 	}
 	dst = append(dst, `{"type":"`...)
 	dst = append(append(dst, block.ContentType()...), '"')

@@ -19,7 +19,7 @@ type Implementation struct {
 
 // JSON returns the implementation as a JSON object.
 func (i Implementation) JSON() []byte {
-	raw, err := json.Marshal(i)
+	raw, err := marshal(i)
 	if err != nil { // a name that is not UTF-8
 		return []byte(`{"name":"unknown","version":"0"}`)
 	}

@@ -45,7 +45,7 @@ func ReadFilter(params *jsonrpc.Value) (Filter, error) {
 // Params returns the params of a listen request, or of its acknowledgement,
 // with this filter.
 func (f Filter) Params() jsonrpc.Value {
-	raw, err := json.Marshal(struct {
+	raw, err := marshal(struct {
 		Notifications Filter `json:"notifications"`
 	}{f})
 	if err != nil { // a string that is not UTF-8 cannot come from JSON

@@ -4,8 +4,6 @@ import (
 	"strconv"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // A Request is a request, or a notification of a client, on its way to a
@@ -126,7 +124,7 @@ func encode(v any) (jsonrpc.Value, error) {
 	case jsonrpc.Value:
 		return v, nil
 	}
-	raw, err := json.Marshal(v)
+	raw, err := marshal(v)
 	if err != nil {
 		return jsonrpc.Value{}, err
 	}

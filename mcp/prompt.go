@@ -42,7 +42,7 @@ func (m PromptMessage) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(wirePromptMessage{m.Role, content, m.Extra})
+	return NewJSON(wirePromptMessage{m.Role, content, m.Extra})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -90,7 +90,7 @@ func (m SamplingMessage) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(wireSamplingMessage{m.Role, content, m.Meta, m.Extra})
+	return NewJSON(wireSamplingMessage{m.Role, content, m.Meta, m.Extra})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -111,7 +111,7 @@ func (r CreateMessageResult) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(wireCreateMessageResult{r.Role, content, r.Model, r.StopReason, r.Meta, r.Extra})
+	return NewJSON(wireCreateMessageResult{r.Role, content, r.Model, r.StopReason, r.Meta, r.Extra})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

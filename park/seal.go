@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -52,6 +53,9 @@ func NewSealer(key []byte) *Sealer {
 	return &Sealer{aead: aead}
 }
 
+// MaxState is how long a state may be, in bytes as it travels.
+const MaxState = 8192
+
 // stateEncoding has no way to write one state in two ways, apart from line
 // breaks.
 var stateEncoding = base64.RawURLEncoding.Strict()
@@ -61,7 +65,8 @@ var stateEncoding = base64.RawURLEncoding.Strict()
 const headSize = 8 + sha256.Size
 
 // Seal returns a state that holds payload, for requests that ask for the same as
-// req, for the principal of req, and for the given time.
+// req, for the principal of req, and for the given time. A state that would be
+// longer than MaxState is an error.
 func (s *Sealer) Seal(req *mcp.Request, life time.Duration, payload []byte) (string, error) {
 	if life <= 0 {
 		return "", errors.New("sealing a state that has expired already")
@@ -70,6 +75,9 @@ func (s *Sealer) Seal(req *mcp.Request, life time.Duration, payload []byte) (str
 	plain = binary.BigEndian.AppendUint64(plain, uint64(time.Now().Add(life).UnixNano()))
 	sum := digest(req)
 	plain = append(append(plain, sum[:]...), payload...)
+	if n := stateEncoding.EncodedLen(len(plain) + s.aead.Overhead()); n > MaxState {
+		return "", fmt.Errorf("a state of %d bytes is over the limit MaxState of %d", n, MaxState)
+	}
 	return stateEncoding.EncodeToString(s.aead.Seal(nil, nil, plain, bound(req))), nil
 }
 
@@ -81,6 +89,9 @@ func (s *Sealer) Open(req *mcp.Request, state string) ([]byte, error) {
 }
 
 func (s *Sealer) open(req *mcp.Request, state string) (payload []byte, expires time.Time, err error) {
+	if len(state) > MaxState {
+		return nil, expires, ErrForged
+	}
 	sealed, err := stateEncoding.DecodeString(state)
 	if err != nil || strings.ContainsAny(state, "\r\n") {
 		return nil, expires, ErrForged

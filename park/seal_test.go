@@ -105,6 +105,24 @@ func TestEveryChangedByteIsFound_TG5(t *testing.T) {
 	}
 }
 
+func TestStatesAreBounded_TK1(t *testing.T) {
+	s := park.NewSealer(nil)
+	const most = park.MaxState*3/4 - 68 // expiry, digest, nonce and tag are part of it
+	state, err := s.Seal(tool(`{}`), time.Minute, make([]byte, most))
+	if err != nil || len(state) != park.MaxState {
+		t.Fatalf("at the limit: %d bytes, %v", len(state), err)
+	}
+	if got, err := s.Open(tool(`{}`), state); err != nil || len(got) != most {
+		t.Errorf("at the limit: %d bytes, %v", len(got), err)
+	}
+	if _, err := s.Seal(tool(`{}`), time.Minute, make([]byte, most+1)); err == nil || !strings.Contains(err.Error(), "limit MaxState of 8192") {
+		t.Errorf("over the limit: %v", err)
+	}
+	if _, err := s.Open(tool(`{}`), strings.Repeat("A", 10<<20)); !errors.Is(err, park.ErrForged) {
+		t.Errorf("one that is much longer: %v", err)
+	}
+}
+
 func TestStatesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := park.NewSealer(nil)

@@ -3,8 +3,11 @@ package server
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -16,14 +19,19 @@ import (
 // the function that it was given to returns; its methods may be called
 // concurrently.
 type Call struct {
+	ctx    context.Context // of this one call, for records that are logged without one
 	server *Server
 	req    *mcp.Request
 	caller mcp.Caller
+	over   atomic.Bool
 
-	open     sync.Once // of the requestState
+	opened   sync.Once // guards what follows
 	state    []byte
 	stateErr error
 }
+
+// errOver is the error of whoever uses a call that has returned.
+var errOver = errors.New("the call is over")
 
 // Request returns the request. It must not be changed, and parts of it must be
 // copied to be kept.
@@ -72,11 +80,18 @@ func (c *Call) Arguments() mcp.JSON {
 }
 
 // Notify sends the client a notification about the request, with params encoded
-// by encoding/json's rules.
+// as by [mcp.NewJSON]; nil for none.
 func (c *Call) Notify(ctx context.Context, method string, params any) error {
-	n, err := mcp.NewNotification(method, params)
-	if err != nil {
-		return err
+	if c.over.Load() {
+		return errOver
+	}
+	n := &mcp.Notification{Method: method}
+	if params != nil {
+		raw, err := mcp.NewJSON(params)
+		if err != nil {
+			return fmt.Errorf("%s: %w", method, err)
+		}
+		n.Params = jsonrpc.Trusted(raw)
 	}
 	return c.caller.Notify(ctx, n)
 }
@@ -99,6 +114,9 @@ func (c *Call) Progress(ctx context.Context, progress, total float64, message st
 // Log sends the client a log message, if it wants one of that level. Data is any
 // JSON value; logger, which may be empty, names the part of the server.
 func (c *Call) Log(ctx context.Context, level mcp.Level, logger string, data any) error {
+	if !level.Valid() {
+		return fmt.Errorf("%.40q is not a log level", level)
+	}
 	if !c.wants(level) {
 		return nil
 	}
@@ -121,7 +139,8 @@ func (c *Call) wants(level mcp.Level) bool {
 }
 
 // Logger returns a logger whose records go to the client, as objects with the
-// record's message and attributes.
+// record's message, "msg", and attributes. It waits for a client that is slow, no
+// longer than the call lasts. What it logs when the call is over is lost.
 func (c *Call) Logger(name string) *slog.Logger {
 	return slog.New(&logHandler{call: c, name: name})
 }
@@ -130,6 +149,9 @@ func (c *Call) Logger(name string) *slog.Logger {
 // the call's messages, where the client's revision can do that (2025-11-25 over
 // HTTP). Elsewhere it does nothing.
 func (c *Call) Release(ctx context.Context) error {
+	if c.over.Load() {
+		return errOver
+	}
 	return mcp.Release(ctx, c.caller, 0)
 }
 

@@ -1,14 +1,8 @@
 package server
 
 import (
-	"fmt"
 	"math"
 	"regexp"
-	"strconv"
-	"strings"
-	"unicode/utf8"
-
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
 
 // A checker checks values against a schema of the keywords that tools mostly
@@ -18,19 +12,30 @@ import (
 type checker struct {
 	never bool // the schema false
 
-	types      typeSet // 0 for any
-	required   []string
-	properties map[string]*checker
-	additional *checker // of properties that are not named; nil for anything
-	items      *checker // nil for anything
-	values     []any    // enum and const; nil for anything
-	pattern    *regexp.Regexp
+	types       typeSet // 0 for any
+	properties  map[string]*property
+	required    []string         // all of them properties
+	additional  *checker         // of properties that are not named; nil for anything
+	items       *checker         // nil for anything
+	values      []any            // enum and const; nil for anything
+	set         map[any]struct{} // of values
+	pattern     *regexp.Regexp
+	patternSize int
 
 	minLength, maxLength         int
 	minItems, maxItems           int
 	minProperties, maxProperties int
 	minimum, maximum             bound
 }
+
+// A property is what a schema says of a member of an object.
+type property struct {
+	checker  *checker // nil for what is additional
+	required int      // counts the required ones from 1; 0 if it may be absent
+}
+
+// maxRequired is how many members a checker can require.
+const maxRequired = 512
 
 // A bound is the least or the greatest that a number may be.
 type bound struct {
@@ -77,7 +82,9 @@ func compile(schema any) *checker {
 				return nil
 			}
 		}
-		return c
+		if c.require() {
+			return c
+		}
 	}
 	return nil
 }
@@ -111,9 +118,7 @@ func (c *checker) keyword(name string, value any) bool {
 		rest, isObject := value.(map[string]any)
 		c.never, ok = true, isObject && len(rest) == 0
 	case "pattern":
-		text, isString := value.(string)
-		pattern, err := regexp.Compile(text)
-		c.pattern, ok = pattern, isString && err == nil
+		ok = c.takePattern(value)
 	case "minLength":
 		ok = count(value, &c.minLength)
 	case "maxLength":
@@ -155,13 +160,37 @@ func (c *checker) takeTypes(value any) bool {
 
 func (c *checker) takeProperties(value any) bool {
 	properties, ok := value.(map[string]any)
-	c.properties = make(map[string]*checker, len(properties))
-	for name, property := range properties {
-		if c.properties[name] = compile(property); c.properties[name] == nil {
+	c.properties = make(map[string]*property, len(properties))
+	for name, inner := range properties {
+		p := &property{checker: compile(inner)}
+		if p.checker == nil {
 			return false
 		}
+		c.properties[name] = p
 	}
 	return ok
+}
+
+// require notes which properties are required, when all keywords have been taken
+// up, and reports whether they are few enough for an array.
+func (c *checker) require() bool {
+	names := c.required
+	c.required = nil
+	for _, name := range names {
+		p := c.properties[name]
+		if p == nil {
+			p = new(property)
+			if c.properties == nil {
+				c.properties = make(map[string]*property)
+			}
+			c.properties[name] = p
+		}
+		if p.required == 0 {
+			c.required = append(c.required, name)
+			p.required = len(c.required)
+		}
+	}
+	return len(c.required) <= maxRequired
 }
 
 // takeValues takes up the values of an enumeration, and reports whether all are
@@ -176,8 +205,24 @@ func (c *checker) takeValues(values []any) bool {
 			return false
 		}
 	}
-	c.values = values
+	c.values, c.set = values, make(map[any]struct{}, len(values))
+	for _, value := range values {
+		c.set[value] = struct{}{}
+	}
 	return len(values) > 0
+}
+
+// takePattern takes up a pattern. One that is none or too large is refused by the
+// library of schemas, and before it.
+func (c *checker) takePattern(value any) bool {
+	text, ok := value.(string)
+	size, err := patternSize(text)
+	if !ok || err != nil {
+		return false
+	}
+	c.pattern, err = regexp.Compile(text)
+	c.patternSize = size
+	return err == nil
 }
 
 // take takes up a bound, and reports whether it is the first one of its side.
@@ -207,219 +252,4 @@ func stringsIn(value any) ([]string, bool) {
 		list[i] = text
 	}
 	return list, ok
-}
-
-// A place says where in the value being checked a value is.
-type place struct {
-	in    *place // nil at the top
-	name  string // of a member
-	index int    // of an element, if name is empty
-}
-
-// String returns the place like "/items/3/name", empty for the whole.
-func (p *place) String() string {
-	if p == nil {
-		return ""
-	}
-	step := p.name
-	if step == "" {
-		step = strconv.Itoa(p.index)
-	}
-	return p.in.String() + "/" + step
-}
-
-// wrong returns the error of a value. What it says of the value is for a model
-// to do better.
-func (p *place) wrong(format string, args ...any) error {
-	reason := fmt.Sprintf(format, args...)
-	if p == nil {
-		return fmt.Errorf("the value %s", reason)
-	}
-	return fmt.Errorf("%s %s", p, reason)
-}
-
-// check returns why raw, a valid JSON value, is not as the schema has it.
-func (c *checker) check(raw []byte, at *place) error {
-	if c.never {
-		return at.wrong("is not allowed")
-	}
-	if c.types != 0 && c.types&kindOf(raw) == 0 {
-		return at.wrong("must be of type %s", c.types)
-	}
-	if c.values != nil && !c.among(raw) {
-		return at.wrong("must be one of %s", shown(c.values))
-	}
-	switch raw[0] {
-	case '{':
-		return c.object(raw, at)
-	case '[':
-		return c.array(raw, at)
-	case '"':
-		return c.text(raw, at)
-	case 't', 'f', 'n':
-		return nil
-	}
-	return c.number(raw, at)
-}
-
-// kindOf returns the types that a value is of.
-func kindOf(raw []byte) typeSet {
-	switch raw[0] {
-	case '{':
-		return typeObject
-	case '[':
-		return typeArray
-	case '"':
-		return typeString
-	case 't', 'f':
-		return typeBoolean
-	case 'n':
-		return typeNull
-	}
-	if isInteger(string(raw)) {
-		return typeInteger | typeNumber
-	}
-	return typeNumber
-}
-
-// isInteger reports whether a number has no fraction, however it is written.
-func isInteger(literal string) bool {
-	if !strings.ContainsAny(literal, ".eE") {
-		return true
-	}
-	number, err := strconv.ParseFloat(literal, 64)
-	return err == nil && number == math.Trunc(number)
-}
-
-// String lists the types.
-func (t typeSet) String() string {
-	var names []string
-	for _, name := range []string{"null", "boolean", "integer", "number", "string", "array", "object"} {
-		if t&typeNames[name] != 0 {
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, " or ")
-}
-
-func (c *checker) object(raw []byte, at *place) error {
-	object := jsonrpc.Trusted(raw)
-	object = object.Indexed()
-	for _, name := range c.required {
-		if _, there := object.Lookup(name); !there {
-			return at.wrong("lacks the member %q", name)
-		}
-	}
-	if n := object.Len(); n < c.minProperties || n > c.maxProperties {
-		return at.wrong("has %d members", n)
-	}
-	if c.properties == nil && c.additional == nil {
-		return nil
-	}
-	for name, value := range object.Members() {
-		inner := c.additional
-		if property, named := c.properties[name]; named {
-			inner = property
-		}
-		if inner == nil {
-			continue
-		}
-		if err := inner.check(value, &place{in: at, name: name}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *checker) array(raw []byte, at *place) error {
-	if c.items == nil && c.minItems == 0 && c.maxItems == math.MaxInt {
-		return nil
-	}
-	items := jsonrpc.Elements(raw)
-	if n := len(items); n < c.minItems || n > c.maxItems {
-		return at.wrong("has %d items", n)
-	}
-	if c.items == nil {
-		return nil
-	}
-	inner := place{in: at}
-	for i, item := range items {
-		inner.index = i
-		if err := c.items.check(item, &inner); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *checker) text(raw []byte, at *place) error {
-	if c.pattern == nil && c.minLength == 0 && c.maxLength == math.MaxInt {
-		return nil
-	}
-	text, _ := jsonrpc.Unquote(raw)
-	if n := utf8.RuneCountInString(text); n < c.minLength || n > c.maxLength {
-		return at.wrong("has %d characters", n)
-	}
-	if c.pattern != nil && !c.pattern.MatchString(text) {
-		return at.wrong("does not match the pattern %s", c.pattern)
-	}
-	return nil
-}
-
-func (c *checker) number(raw []byte, at *place) error {
-	if !c.minimum.set && !c.maximum.set {
-		return nil
-	}
-	number, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		return at.wrong("is out of range")
-	}
-	low, high := c.minimum, c.maximum
-	if low.set && (number < low.value || low.exclusive && number == low.value) {
-		return at.wrong("must not be less than %v", low.value)
-	}
-	if high.set && (number > high.value || high.exclusive && number == high.value) {
-		return at.wrong("must not be more than %v", high.value)
-	}
-	return nil
-}
-
-// among reports whether a value is one of the enumeration's.
-func (c *checker) among(raw []byte) bool {
-	for _, value := range c.values {
-		switch value := value.(type) {
-		case nil:
-			if string(raw) == "null" {
-				return true
-			}
-		case bool:
-			if string(raw) == strconv.FormatBool(value) {
-				return true
-			}
-		case string:
-			if text, ok := jsonrpc.Unquote(raw); ok && text == value {
-				return true
-			}
-		case float64:
-			if number, err := strconv.ParseFloat(string(raw), 64); err == nil && number == value {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func shown(values []any) string {
-	var b strings.Builder
-	for i, value := range values {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if text, ok := value.(string); ok {
-			b.WriteString(strconv.Quote(text))
-		} else {
-			fmt.Fprint(&b, value)
-		}
-	}
-	return b.String()
 }

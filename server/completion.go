@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
@@ -19,12 +18,14 @@ type completionKey struct {
 	kind, name, argument string
 }
 
-// CompletePrompt has f complete an argument of a prompt.
+// CompletePrompt has f complete an argument of a prompt. Nil has it no longer
+// completed.
 func (s *Server) CompletePrompt(prompt, argument string, f CompleteFunc) {
 	s.setCompletion(completionKey{mcp.RefPrompt, prompt, argument}, f)
 }
 
-// CompleteResource has f complete a variable of a resource template.
+// CompleteResource has f complete a variable of a resource template. Nil has it
+// no longer completed.
 func (s *Server) CompleteResource(uriTemplate, variable string, f CompleteFunc) {
 	s.setCompletion(completionKey{mcp.RefResource, uriTemplate, variable}, f)
 }
@@ -32,22 +33,24 @@ func (s *Server) CompleteResource(uriTemplate, variable string, f CompleteFunc) 
 func (s *Server) setCompletion(key completionKey, f CompleteFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.completed = true
+	if f == nil {
+		delete(s.completions, key)
+		return
+	}
 	s.completions[key] = f
 }
 
-// completes reports whether the server completes anything.
+// completes reports whether the server completes or has completed anything.
 func (s *Server) completes() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.completions) > 0
+	return s.completed
 }
 
 // complete answers completion/complete. An argument that nothing was said about
 // has no completions.
 func (s *Server) complete(ctx context.Context, c *Call) (mcp.Result, error) {
-	if s.opts.Capabilities.Completions == nil && !s.completes() {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
-	}
 	var params mcp.CompleteParams
 	if err := json.Unmarshal(c.req.Params.Raw(), &params); err != nil {
 		return mcp.Result{}, invalid("%v", plainly(err))

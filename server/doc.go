@@ -31,7 +31,10 @@
 //
 // An error of a tool is told the model as the result of a failed tool, because a
 // model can do something about it. A *[jsonrpc.Error] is the error of the whole
-// request, and so is every error of a resource, a prompt or a completion.
+// request, and so is every error of a resource, a prompt or a completion. What
+// may not be for the client (any other error of these, a result that does not fit
+// its schema, a panic) it is told as an internal error with an incident number,
+// under which the log has the reason.
 //
 // [streamable.Listen]: https://pkg.go.dev/github.com/mcpsplice/mcpsplice/transport/streamable#Listen
 // [stdio.Serve]: https://pkg.go.dev/github.com/mcpsplice/mcpsplice/transport/stdio#Serve

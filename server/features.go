@@ -96,9 +96,6 @@ func (f *features[T]) used() bool {
 
 // list answers a request for a page of a list.
 func list[T any](s *Server, f *features[T], req *mcp.Request) (mcp.Result, error) {
-	if !s.lists(req.Method) {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
-	}
 	raw, paged := req.Params.Lookup("cursor")
 	if !paged || string(raw) == "null" {
 		return f.firstPage(s, req), nil
@@ -115,18 +112,6 @@ func list[T any](s *Server, f *features[T], req *mcp.Request) (mcp.Result, error
 		i++
 	}
 	return f.page(s, req, i), nil
-}
-
-// lists reports whether the server declares the capability that a list belongs
-// to.
-func (s *Server) lists(method string) bool {
-	switch method {
-	case mcp.MethodListTools:
-		return s.opts.Capabilities.Tools != nil || s.tools.used()
-	case mcp.MethodListPrompts:
-		return s.opts.Capabilities.Prompts != nil || s.prompts.used()
-	}
-	return s.opts.Capabilities.Resources != nil || s.resources.used() || s.templates.used()
 }
 
 // firstPage returns the first page, which is kept: clients mostly want no other.

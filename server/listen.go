@@ -55,7 +55,8 @@ type hub struct {
 
 	mu        sync.Mutex
 	listeners map[*listener]struct{}            // guarded by mu
-	watchers  map[string]map[*listener]struct{} // by URI without a slash at its end, guarded by mu
+	whole     map[string]map[*listener]struct{} // by URI, guarded by mu
+	parts     map[string]map[*listener]struct{} // by URI without a slash at its end, guarded by mu
 }
 
 // A listener is one listen call. What it has not been told yet is bounded by what
@@ -73,11 +74,9 @@ type listener struct {
 func (h *hub) init(max int, coalesce time.Duration) {
 	h.max, h.coalesce = max, coalesce
 	h.listeners = make(map[*listener]struct{})
-	h.watchers = make(map[string]map[*listener]struct{})
+	h.whole = make(map[string]map[*listener]struct{})
+	h.parts = make(map[string]map[*listener]struct{})
 }
-
-// watchKey is what a subscription to a URI is found by.
-func watchKey(uri string) string { return strings.TrimSuffix(uri, "/") }
 
 func (h *hub) add(l *listener) error {
 	h.mu.Lock()
@@ -90,13 +89,23 @@ func (h *hub) add(l *listener) error {
 	}
 	h.listeners[l] = struct{}{}
 	for _, uri := range l.filter.ResourceSubscriptions {
-		key := watchKey(uri)
-		if h.watchers[key] == nil {
-			h.watchers[key] = make(map[*listener]struct{})
-		}
-		h.watchers[key][l] = struct{}{}
+		watch(h.whole, uri, l)
+		watch(h.parts, strings.TrimSuffix(uri, "/"), l)
 	}
 	return nil
+}
+
+func watch(watchers map[string]map[*listener]struct{}, key string, l *listener) {
+	if watchers[key] == nil {
+		watchers[key] = make(map[*listener]struct{})
+	}
+	watchers[key][l] = struct{}{}
+}
+
+func unwatch(watchers map[string]map[*listener]struct{}, key string, l *listener) {
+	if delete(watchers[key], l); len(watchers[key]) == 0 {
+		delete(watchers, key)
+	}
 }
 
 func (h *hub) remove(l *listener) {
@@ -104,10 +113,8 @@ func (h *hub) remove(l *listener) {
 	defer h.mu.Unlock()
 	delete(h.listeners, l)
 	for _, uri := range l.filter.ResourceSubscriptions {
-		key := watchKey(uri)
-		if delete(h.watchers[key], l); len(h.watchers[key]) == 0 {
-			delete(h.watchers, key)
-		}
+		unwatch(h.whole, uri, l)
+		unwatch(h.parts, strings.TrimSuffix(uri, "/"), l)
 	}
 }
 
@@ -137,25 +144,23 @@ func wantedLists(f *mcp.Filter) (lists changes) {
 }
 
 // changed notes that a resource has changed, for who watches it or what it is a
-// part of.
+// part of, as mcp.Filter.Wants has it.
 func (h *hub) changed(uri string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.watchers) == 0 {
+	if len(h.whole) == 0 {
 		return
 	}
-	h.note(watchKey(uri), uri)
-	for i := len(uri) - 1; i > 0; i-- {
-		if uri[i] == '/' && i < len(uri)-1 || uri[i] == '?' || uri[i] == '#' {
-			h.note(strings.TrimSuffix(uri[:i], "/"), uri)
-		}
-	}
-}
-
-// note notes a change for those who watch under a key. h.mu is held.
-func (h *hub) note(key, uri string) {
-	for l := range h.watchers[key] {
+	for l := range h.whole[uri] {
 		l.note(uri)
+	}
+	for i := range len(uri) {
+		if strings.IndexByte("/?#", uri[i]) < 0 {
+			continue
+		}
+		for l := range h.parts[uri[:i]] {
+			l.note(uri)
+		}
 	}
 }
 
@@ -211,10 +216,12 @@ func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		return mcp.Result{}, err
 	}
 	l := &listener{filter: s.served(filter), wake: make(chan struct{}, 1)}
-	if err := s.hub.add(l); err != nil {
-		return mcp.Result{}, err
+	if !l.filter.Empty() {
+		if err := s.hub.add(l); err != nil {
+			return mcp.Result{}, err
+		}
+		defer s.hub.remove(l)
 	}
-	defer s.hub.remove(l)
 	if err := caller.Notify(ctx, l.filter.Acknowledge()); err != nil {
 		return mcp.Result{}, err
 	}
@@ -227,7 +234,7 @@ func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		select {
 		case <-ctx.Done():
 		case <-time.After(s.hub.coalesce):
-			if err := s.tell(ctx, l, caller); err != nil {
+			if err := s.tell(ctx, l, caller); err != nil && ctx.Err() == nil {
 				return mcp.Result{}, err
 			}
 		}

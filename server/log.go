@@ -3,8 +3,8 @@ package server
 import (
 	"context"
 	"log/slog"
+	"math"
 	"slices"
-	"strings"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -37,6 +37,9 @@ func (h *logHandler) Enabled(_ context.Context, level slog.Level) bool {
 
 // Handle implements [slog.Handler].
 func (h *logHandler) Handle(ctx context.Context, r slog.Record) error {
+	if ctx.Done() == nil {
+		ctx = h.call.ctx
+	}
 	data := map[string]any{"msg": r.Message}
 	for _, field := range h.fields {
 		data[field.Key] = valueOf(field.Value)
@@ -62,14 +65,20 @@ func (h *logHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 // WithGroup implements [slog.Handler].
 func (h *logHandler) WithGroup(name string) slog.Handler {
+	if name == "" {
+		return h
+	}
 	with := *h
-	with.group = strings.TrimPrefix(h.group+name+".", ".")
+	with.group = h.group + name + "."
 	return &with
 }
 
 // flatten returns an attribute as those of one level, named with a prefix.
 func flatten(prefix string, a slog.Attr) []slog.Attr {
 	value := a.Value.Resolve()
+	if a.Key == "" && value.Equal(slog.Value{}) {
+		return nil
+	}
 	if value.Kind() != slog.KindGroup {
 		return []slog.Attr{{Key: prefix + a.Key, Value: value}}
 	}
@@ -93,7 +102,19 @@ func valueOf(v slog.Value) any {
 	case slog.KindUint64:
 		return v.Uint64()
 	case slog.KindFloat64:
-		return v.Float64()
+		if n := v.Float64(); !math.IsNaN(n) && !math.IsInf(n, 0) {
+			return n
+		}
+	case slog.KindAny:
+		switch any := v.Any().(type) {
+		case nil:
+			return nil
+		case error:
+			return any.Error()
+		}
+		if raw, err := mcp.NewJSON(v.Any()); err == nil {
+			return raw
+		}
 	}
 	return v.String()
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
@@ -23,7 +22,7 @@ type prompt struct {
 // AddPrompt adds a prompt, or replaces the one of its name. It panics if the
 // definition has no name.
 func (s *Server) AddPrompt(definition mcp.Prompt, get PromptFunc) {
-	entry, err := json.Marshal(definition, json.Deterministic(true))
+	entry, err := mcp.NewJSON(definition)
 	if definition.Name == "" {
 		err = errors.New("it has no name")
 	}
@@ -50,9 +49,6 @@ func (s *Server) getPrompt(ctx context.Context, c *Call) (mcp.Result, error) {
 	name, ok := c.req.Params.LookupString("name")
 	if !ok {
 		return mcp.Result{}, invalid("name must be a string")
-	}
-	if !s.lists(mcp.MethodListPrompts) {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
 	}
 	p := s.prompts.get(name)
 	if p == nil {

@@ -26,6 +26,11 @@ func (c *Call) Elicit(ctx context.Context, params mcp.ElicitParams) (*mcp.Elicit
 	if err := c.ask(ctx, ElicitRequest(params), &answer); err != nil {
 		return nil, err
 	}
+	switch answer.Action {
+	case mcp.Accept, mcp.Decline, mcp.Cancel:
+	default:
+		return nil, fmt.Errorf("the client's answer has the unknown action %.40q", answer.Action)
+	}
 	if answer.Action != mcp.Accept || params.Mode == mcp.ElicitURL || params.RequestedSchema == nil {
 		return &answer, nil
 	}
@@ -43,8 +48,9 @@ func (c *Call) Elicit(ctx context.Context, params mcp.ElicitParams) (*mcp.Elicit
 }
 
 // Elicit asks the user to fill in a form with the fields of T, a struct of
-// strings, numbers, booleans, and slices of strings, and returns what was filled
-// in if the action is [mcp.Accept]. Pointers are fields that may be left out.
+// strings, numbers and booleans, and returns what was filled in if the action is
+// [mcp.Accept]. Pointers are fields that may be left out. Fields that are a choice
+// of values need a schema by hand, with [Call.Elicit].
 func Elicit[T any](ctx context.Context, c *Call, message string) (T, mcp.ElicitAction, error) {
 	var filled T
 	form, err := formOf(reflect.TypeFor[T]())
@@ -58,8 +64,8 @@ func Elicit[T any](ctx context.Context, c *Call, message string) (T, mcp.ElicitA
 		}
 		return filled, "", err
 	}
-	if err := json.Unmarshal(answer.Content, &filled); err != nil {
-		return filled, "", fmt.Errorf("the client's answer: %w", plainly(err))
+	if filled, err = decode[T](answer.Content); err != nil {
+		return filled, "", fmt.Errorf("the client's answer: %w", err)
 	}
 	return filled, mcp.Accept, nil
 }
@@ -85,7 +91,13 @@ func (c *Call) Roots(ctx context.Context) ([]mcp.Root, error) {
 
 // ask puts a question and decodes its answer.
 func (c *Call) ask(ctx context.Context, question mcp.InputRequest, answer any) error {
+	if c.over.Load() {
+		return errOver
+	}
 	if err := c.MayAsk(question); err != nil {
+		return err
+	}
+	if err := askable(question); err != nil {
 		return err
 	}
 	result, err := c.caller.Ask(ctx, request(question))
@@ -136,10 +148,18 @@ func RootsRequest() mcp.InputRequest {
 
 func question(method string, params any) mcp.InputRequest {
 	raw, err := mcp.NewJSON(params)
-	if err != nil { // a block of content without a type; nothing that a client could answer
-		raw = mcp.JSON("{}")
+	if err != nil { // then it is not askable
+		raw = nil
 	}
 	return mcp.InputRequest{Method: method, Params: raw}
+}
+
+// askable returns the error of a question that is none.
+func askable(question mcp.InputRequest) error {
+	if question.Params == nil && question.Method != mcp.MethodListRoots {
+		return fmt.Errorf("%s: its params hold what is no JSON", question.Method)
+	}
+	return nil
 }
 
 // formOf returns the schema of a form with the fields of a struct.
@@ -148,22 +168,26 @@ func formOf(t reflect.Type) (mcp.JSON, error) {
 	if err != nil {
 		return nil, fmt.Errorf("form: %w", err)
 	}
-	var form struct {
-		Type       string                `json:"type"`
-		Properties map[string]mcp.Object `json:"properties"`
-		Required   []string              `json:"required,omitempty"`
-	}
-	if err := json.Unmarshal(inferred, &form); err != nil || form.Type != "object" {
+	form := jsonrpc.Trusted(inferred)
+	properties := form.Get("properties")
+	if t.Kind() != reflect.Struct || !properties.IsObject() {
 		return nil, errors.New("form: a form is made of the fields of a struct")
 	}
-	for name, property := range form.Properties {
-		kind, err := simpleType(property["type"])
+	var edits []jsonrpc.Edit
+	for name, inner := range properties.Members() {
+		property := jsonrpc.Trusted(inner)
+		raw, _ := property.Lookup("type")
+		kind, err := simpleType(raw)
 		if err != nil {
 			return nil, fmt.Errorf("form: field %q: %w", name, err)
 		}
-		property["type"] = kind
+		property = jsonrpc.Edited(&property, jsonrpc.Edit{Name: "type", Value: kind}, jsonrpc.Edit{Name: "contentEncoding"})
+		edits = append(edits, jsonrpc.Edit{Name: name, Value: property.Raw()})
 	}
-	return mcp.NewJSON(form)
+	properties = jsonrpc.Edited(&properties, edits...)
+	form = jsonrpc.Edited(&form,
+		jsonrpc.Edit{Name: "properties", Value: properties.Raw()}, jsonrpc.Edit{Name: "additionalProperties"})
+	return form.Raw(), nil
 }
 
 // simpleType returns the type of a field, without null, which forms do not know.
@@ -177,84 +201,9 @@ func simpleType(raw mcp.JSON) (mcp.JSON, error) {
 	}
 	for _, name := range names {
 		switch name {
-		case "string", "number", "integer", "boolean", "array":
+		case "string", "number", "integer", "boolean":
 			return mcp.NewJSON(name)
 		}
 	}
 	return nil, fmt.Errorf("forms have no fields of type %s", names)
-}
-
-// An inputError says that a function needs answers before it can go on.
-type inputError struct {
-	questions map[string]mcp.InputRequest
-	state     []byte
-}
-
-// Error implements error.
-func (e *inputError) Error() string { return "input is required" }
-
-// NeedInput returns an error with which a function of a tool, resource or prompt
-// says that it needs answers of the client before it can go on (2026-07-28,
-// patterns/mrtr). The function is called again with the answers
-// ([Call.Answer]) and the state ([Call.State]). Nothing is kept in this process
-// meanwhile: state is sealed and travels with the client. Questions and state
-// must not both be empty.
-func NeedInput(questions map[string]mcp.InputRequest, state []byte) error {
-	return &inputError{questions, state}
-}
-
-// inputRequired returns the result that asks for input.
-func (c *Call) inputRequired(need *inputError) (mcp.Result, error) {
-	for _, question := range need.questions {
-		if err := c.MayAsk(question); err != nil {
-			return mcp.Result{}, err
-		}
-	}
-	result := mcp.InputRequiredResult{
-		InputRequests: need.questions,
-		ResultMembers: mcp.ResultMembers{ResultType: mcp.InputRequired},
-	}
-	if need.state != nil {
-		sealed, err := c.server.sealer.Seal(c.req, c.server.opts.StateLife, need.state)
-		if err != nil {
-			return mcp.Result{}, fmt.Errorf("sealing the state: %w", err)
-		}
-		result.RequestState = sealed
-	}
-	c.members(&result.ResultMembers)
-	return encodeResult(&result)
-}
-
-// State returns the state that [NeedInput] was given, nil if the call is not a
-// retry with one. For a typed tool, a resource and a prompt the error is always
-// nil: a state that is not the server's own for this request, was used before or
-// has expired is refused before the function is called. A tool that writes its
-// results itself may have states of its own; for it the error is to be returned.
-func (c *Call) State() ([]byte, error) {
-	c.open.Do(func() { c.state, c.stateErr = c.openState() })
-	return c.state, c.stateErr
-}
-
-func (c *Call) openState() ([]byte, error) {
-	raw, ok := c.req.Params.Lookup("requestState")
-	if !ok {
-		return nil, nil
-	}
-	sealed, ok := jsonrpc.Unquote(raw)
-	if !ok {
-		return nil, invalid("requestState must be a string")
-	}
-	state, err := c.server.sealer.Open(c.req, sealed)
-	if err != nil {
-		return nil, invalid("requestState %v", err)
-	}
-	return state, nil
-}
-
-// Answer decodes the answer to a question of [NeedInput] into answer, a pointer
-// to a result of package mcp, and reports whether there is a usable one.
-func (c *Call) Answer(key string, answer any) bool {
-	responses := c.req.Params.Get("inputResponses")
-	raw, ok := responses.Lookup(key)
-	return ok && raw[0] == '{' && json.Unmarshal(raw, answer) == nil
 }

@@ -6,14 +6,16 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
-	"github.com/yosida95/uritemplate/v3"
 )
 
 // A ReadFunc reads a resource. Variables are those of the template that the URI
-// matches, nil for a resource that has its own URI. Contents without a URI get
-// the one that was asked for. [NotFound] says that there is no such resource.
+// matches, nil for a resource that has its own URI. They are decoded, and a client
+// has chosen them: ".." may be among them, slashes even where the template has
+// none, and control characters. Whoever opens files by them uses [os.Root]. Those
+// that are absent are empty; a list is the text of its items and of what stands
+// between them. Contents without a URI get
+// the one that was asked for, and are an empty text if they are neither text nor
+// bytes. [NotFound], or nil, says that there is no such resource.
 type ReadFunc func(ctx context.Context, call *Call, uri string, variables map[string]string) (*mcp.ReadResourceResult, error)
 
 // A resource is a resource of a server.
@@ -24,13 +26,13 @@ type resource struct {
 // A template is a resource template of a server.
 type template struct {
 	resource
-	pattern *uritemplate.Template
+	pattern *uriPattern
 }
 
 // AddResource adds a resource, or replaces the one of its URI. It panics if the
 // definition has no URI or no name.
 func (s *Server) AddResource(definition mcp.Resource, read ReadFunc) {
-	entry, err := json.Marshal(definition, json.Deterministic(true))
+	entry, err := mcp.NewJSON(definition)
 	if definition.URI == "" || definition.Name == "" {
 		err = errors.New("it needs a URI and a name")
 	}
@@ -43,12 +45,12 @@ func (s *Server) AddResource(definition mcp.Resource, read ReadFunc) {
 // and of several templates that match the first in the list counts. It panics
 // if the definition has no name or no valid template.
 func (s *Server) AddResourceTemplate(definition mcp.ResourceTemplate, read ReadFunc) {
-	pattern, err := uritemplate.New(definition.URITemplate)
+	pattern, err := newPattern(definition.URITemplate)
 	if err == nil && (definition.Name == "" || definition.URITemplate == "") {
 		err = errors.New("it needs a URI template and a name")
 	}
 	must("resource template", definition.URITemplate, err)
-	entry, err := json.Marshal(definition, json.Deterministic(true))
+	entry, err := mcp.NewJSON(definition)
 	must("resource template", definition.URITemplate, err)
 	s.templates.add(definition.URITemplate, entry, &template{resource{read}, pattern})
 }
@@ -85,11 +87,11 @@ func (s *Server) readResource(ctx context.Context, c *Call) (mcp.Result, error) 
 	if !ok {
 		return mcp.Result{}, invalid("uri must be a string")
 	}
-	if !s.lists(c.req.Method) {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
-	}
 	read, variables := s.findResource(uri)
-	if read == nil {
+	switch {
+	case read == nil && len(uri) > MaxURI:
+		return mcp.Result{}, invalid("a URI of %d bytes is over the limit MaxURI of %d", len(uri), MaxURI)
+	case read == nil:
 		return mcp.Result{}, NotFound(uri)
 	}
 	if _, err := c.State(); err != nil {
@@ -107,6 +109,9 @@ func (s *Server) readResource(ctx context.Context, c *Call) (mcp.Result, error) 
 	for i, part := range contents.Contents {
 		if part.URI == "" {
 			part.URI = uri
+		}
+		if part.Text == nil && part.Blob == nil { // it must be one of them
+			part.Text = new(string)
 		}
 		result.Contents[i] = part
 	}
@@ -128,15 +133,11 @@ func (s *Server) findResource(uri string) (read ReadFunc, variables map[string]s
 		return r.read, nil
 	}
 	s.templates.all(func(_ string, t *template) bool {
-		values := t.pattern.Match(uri)
-		if values == nil {
-			return true
+		values, matches := t.pattern.match(uri)
+		if matches {
+			read, variables = t.read, values
 		}
-		read, variables = t.read, make(map[string]string)
-		for _, name := range t.pattern.Varnames() {
-			variables[name] = values.Get(name).String()
-		}
-		return false
+		return !matches
 	})
 	return read, variables
 }

@@ -1,13 +1,12 @@
 package server
 
 import (
+	"maps"
 	"strconv"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // isModern reports whether a request is to be answered as a modern one. So is
@@ -43,7 +42,7 @@ func appendHints(dst []byte, ttl time.Duration, scope mcp.CacheScope) []byte {
 
 // encodeResult encodes v, a result of package mcp.
 func encodeResult(v any) (mcp.Result, error) {
-	raw, err := json.Marshal(v, json.Deterministic(true))
+	raw, err := mcp.NewJSON(v)
 	if err != nil {
 		return mcp.Result{}, err
 	}
@@ -58,9 +57,7 @@ func (c *Call) members(m *mcp.ResultMembers) {
 		}
 		if _, named := m.Meta[mcp.MetaServerInfo]; !named {
 			meta := make(mcp.Object, len(m.Meta)+1)
-			for name, value := range m.Meta {
-				meta[name] = value
-			}
+			maps.Copy(meta, m.Meta)
 			meta[mcp.MetaServerInfo] = c.server.info.JSON()
 			m.Meta = meta
 		}
@@ -83,4 +80,33 @@ func (c *Call) finishRaw(r mcp.Result) mcp.Result {
 		edits = append(edits, jsonrpc.Edit{Name: "resultType", Value: []byte(`"complete"`)})
 	}
 	return mcp.Result{Value: jsonrpc.Edited(&r.Value, edits...)}
+}
+
+// textResult returns the result of a tool that is one text.
+func (c *Call) textResult(text string, failed bool) mcp.Result {
+	dst := make([]byte, 0, len(c.server.prefix)+len(text)+len(text)/16+96)
+	dst = c.server.begin(dst, c.req)
+	dst = appendName(dst, "content")
+	dst = append(dst, `[{"type":"text","text":`...)
+	dst = jsonrpc.AppendString(dst, text)
+	dst = append(dst, "}]"...)
+	if failed {
+		dst = append(dst, `,"isError":true`...)
+	}
+	return mcp.RawResult(append(dst, '}'))
+}
+
+// structuredResult returns the result of a tool that is structured content. "For
+// backwards compatibility, a tool that returns structured content SHOULD also
+// return the serialized JSON in a TextContent block" (2025-11-25 and 2026-07-28,
+// server/tools, Structured Content).
+func (c *Call) structuredResult(raw []byte) mcp.Result {
+	dst := make([]byte, 0, len(c.server.prefix)+2*len(raw)+len(raw)/8+128)
+	dst = c.server.begin(dst, c.req)
+	dst = appendName(dst, "content")
+	dst = append(dst, `[{"type":"text","text":`...)
+	dst = jsonrpc.AppendString(dst, raw)
+	dst = append(dst, `}],"structuredContent":`...)
+	dst = append(dst, raw...)
+	return mcp.RawResult(append(dst, '}'))
 }

@@ -4,7 +4,7 @@ import (
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"slices"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 
@@ -15,24 +15,39 @@ import (
 // Bounds of schemas and of what is checked against them, so that no arguments
 // take a processor for long.
 const (
-	// MaxSchemaBytes is how long a schema may be, and MaxSchemaNodes how many
-	// JSON values it may hold.
+	// MaxSchemaBytes is how long a schema may be, MaxSchemaNodes how many JSON
+	// values it may hold, MaxSubschemas how many of these may be schemas, and
+	// MaxSchemaDepth in how many others one of them may stand.
 	MaxSchemaBytes = 1 << 20
 	MaxSchemaNodes = 20_000
-	// MaxValidationSteps is how many steps checking one value may take: the
-	// values that it holds times those of the schema, and the square of the
-	// longest array where items must be unique.
-	MaxValidationSteps = 50_000_000
+	MaxSubschemas  = 10_000
+	MaxSchemaDepth = 64
+	// MaxSchemaReferences is how many references a schema may hold. A dynamic
+	// one counts for each schema that it may lead to.
+	MaxSchemaReferences = 10_000
+	// MaxValidationSteps is how many steps checking one value may take. Each time
+	// that a part of the schema is applied to a part of the value is one, with one
+	// more for each 64 bytes of that and for each name or value that the part
+	// lists. Comparing the items of an array with each other takes the square of
+	// their number unless they are simple, and matching a pattern one step for 128
+	// bytes times the pattern's size.
+	MaxValidationSteps = 1_000_000
+	// MaxCheckedValues is how many JSON values may be checked at once where they
+	// must be decoded for it: with a schema of more than the usual keywords.
+	MaxCheckedValues = 250_000
 )
 
 // A schema checks values. It is safe for concurrent use.
 type schema struct {
-	raw  mcp.JSON
 	fast *checker // nil if the schema says more than that can check
 	slow *jsonschema.Resolved
+	root *part // of slow
+}
 
-	nodes  int
-	unique bool // some items must be unique
+// dialects are the values of $schema that can be checked.
+var dialects = []string{
+	"", "https://json-schema.org/draft/2020-12/schema",
+	"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#",
 }
 
 // newSchema returns the schema that raw is. References are followed inside it
@@ -45,163 +60,86 @@ func newSchema(raw mcp.JSON) (*schema, error) {
 	if err := json.Unmarshal(raw, &tree); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	s := &schema{raw: raw, nodes: countValues(tree), unique: mentions(tree, "uniqueItems")}
-	if s.nodes > MaxSchemaNodes {
-		return nil, fmt.Errorf("schema of %d values is over the limit MaxSchemaNodes of %d", s.nodes, MaxSchemaNodes)
+	var size extent
+	if size.count(tree); size.values > MaxSchemaNodes {
+		return nil, fmt.Errorf("schema of %d values is over the limit MaxSchemaNodes of %d", size.values, MaxSchemaNodes)
 	}
-	if s.fast = compile(tree); s.fast != nil {
-		return s, nil
+	if err := size.schema(tree, 0); err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
 	}
+	if object, ok := tree.(map[string]any); ok {
+		if dialect, told := object["$schema"].(string); told && !slices.Contains(dialects, dialect) {
+			return nil, fmt.Errorf("schema: its dialect %.100q is neither 2020-12 nor draft-07", dialect)
+		}
+	}
+	if fast := compile(tree); fast != nil {
+		return &schema{fast: fast}, nil
+	}
+	return newSlow(raw)
+}
+
+// newSlow returns a schema for what a checker does not know.
+func newSlow(raw mcp.JSON) (*schema, error) {
 	var parsed jsonschema.Schema
 	if err := stdjson.Unmarshal(raw, &parsed); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	var err error
-	s.slow, err = parsed.Resolve(&jsonschema.ResolveOptions{}) // without a loader nothing is fetched
+	graph, err := newGraph(&parsed)
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	return s, nil
+	slow, err := parsed.Resolve(&jsonschema.ResolveOptions{}) // without a loader nothing is fetched
+	if err != nil {
+		return nil, fmt.Errorf("schema: %w", err)
+	}
+	return &schema{slow: slow, root: graph.parts[&parsed]}, nil
 }
+
+// maxShownReason is how much is told of why a value does not fit, in characters:
+// the library of schemas shows the whole value.
+const maxShownReason = 1000
 
 // check returns why raw, valid JSON, is not as the schema has it.
 func (s *schema) check(raw []byte) error {
 	if s.fast != nil {
-		return s.fast.check(raw, nil)
+		if m := s.fast.check(raw, newBudget()); m != nil {
+			return m
+		}
+		return nil
+	}
+	if n := mostValues(raw); n > MaxCheckedValues {
+		return fmt.Errorf("about %d JSON values are over the limit MaxCheckedValues of %d", n, MaxCheckedValues)
 	}
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return err
+		return plainly(err)
 	}
-	steps := countValues(v) * s.nodes
-	if s.unique {
-		longest := longestArray(v)
-		steps = max(steps, longest*longest)
+	if !newBudget().spend(weigh(v), newVisits(map[*part]int{s.root: 1})) {
+		return errors.New("checking it " + tooManySteps)
 	}
-	if steps > MaxValidationSteps {
-		return fmt.Errorf("checking it would take %d steps, over the limit MaxValidationSteps of %d", steps, MaxValidationSteps)
+	if err := s.slow.Validate(v); err != nil {
+		return errors.New(shortened(err.Error(), maxShownReason))
 	}
-	return s.slow.Validate(v)
+	return nil
 }
 
-// countValues returns how many JSON values v is made of.
-func countValues(v any) int {
+var tooManySteps = fmt.Sprintf("would take more steps than the limit MaxValidationSteps of %d", MaxValidationSteps)
+
+// mostValues returns how many JSON values raw may be made of: names of members
+// count, too. It is found out before any of them is made.
+func mostValues(raw []byte) int {
 	n := 1
-	switch v := v.(type) {
-	case map[string]any:
-		for _, member := range v {
-			n += countValues(member)
-		}
-	case []any:
-		for _, item := range v {
-			n += countValues(item)
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '[', '{', ',', ':':
+			n++
+		case '"':
+			for i++; i < len(raw) && raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
 		}
 	}
 	return n
 }
-
-func longestArray(v any) int {
-	longest := 0
-	switch v := v.(type) {
-	case map[string]any:
-		for _, member := range v {
-			longest = max(longest, longestArray(member))
-		}
-	case []any:
-		longest = len(v)
-		for _, item := range v {
-			longest = max(longest, longestArray(item))
-		}
-	}
-	return longest
-}
-
-// mentions reports whether v holds an object with a member of that name.
-func mentions(v any, name string) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		if _, there := v[name]; there {
-			return true
-		}
-		for _, member := range v {
-			if mentions(member, name) {
-				return true
-			}
-		}
-	case []any:
-		for _, item := range v {
-			if mentions(item, name) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// schemasOfTypes are the schemas of types that encode in a way of their own.
-var schemasOfTypes = map[reflect.Type]*jsonschema.Schema{
-	reflect.TypeFor[[]byte]():     {Type: "string", ContentEncoding: "base64"},
-	reflect.TypeFor[mcp.JSON]():   {},
-	reflect.TypeFor[mcp.Object](): {Type: "object"},
-}
-
-var anyObject = mcp.JSON(`{"type":"object"}`)
-
-// inferSchema returns the schema of the values that t takes, nil if they can be
-// any.
-func inferSchema(t reflect.Type) (mcp.JSON, error) {
-	for t.Kind() == reflect.Pointer {
-		t = t.Elem()
-	}
-	switch {
-	case t.Kind() == reflect.Interface:
-		return nil, nil
-	case t.Kind() == reflect.Struct && t.NumField() == 0:
-		// Some hosts send made-up arguments to tools without any.
-		return anyObject, nil
-	}
-	inferred, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: schemasOfTypes})
-	if err != nil {
-		return nil, err
-	}
-	return stdjson.Marshal(inferred)
-}
-
-// isObjectSchema reports whether a schema is for objects only, as the input of a
-// tool must be.
-func isObjectSchema(raw mcp.JSON) bool {
-	var head struct {
-		Type any `json:"type"`
-	}
-	return json.Unmarshal(raw, &head) == nil && head.Type == "object"
-}
-
-// defaultsOf returns an object of the defaults that the properties of a schema
-// have, nil if there are none.
-func defaultsOf(raw mcp.JSON) mcp.JSON {
-	var s struct {
-		Properties map[string]mcp.JSON `json:"properties"`
-	}
-	if json.Unmarshal(raw, &s) != nil {
-		return nil
-	}
-	defaults := make(mcp.Object)
-	for name, property := range s.Properties {
-		var p struct {
-			Default mcp.JSON `json:"default"`
-		}
-		if json.Unmarshal(property, &p) == nil && p.Default != nil {
-			defaults[name] = p.Default
-		}
-	}
-	if len(defaults) == 0 {
-		return nil
-	}
-	encoded, err := mcp.NewJSON(defaults)
-	if err != nil {
-		return nil
-	}
-	return encoded
-}
-
-var errNotObject = errors.New("its type must be object")

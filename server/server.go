@@ -2,14 +2,12 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"time"
 
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/park"
 )
@@ -28,8 +26,8 @@ type Options struct {
 	// ListTTL is how long clients may keep lists and what the server says of
 	// itself; 0 stands for not at all. Lists are the same for everybody.
 	ListTTL time.Duration
-	// MaxListens is how many listen calls are served at a time. Default
-	// DefaultMaxListens.
+	// MaxListens is how many listen calls that ask for something are served at a
+	// time. Default DefaultMaxListens.
 	MaxListens int
 	// Coalesce is how long changes are collected before clients are told of
 	// them. Default DefaultCoalesce.
@@ -76,6 +74,7 @@ type Server struct {
 	mu          sync.RWMutex
 	methods     map[string]MethodFunc          // guarded by mu
 	completions map[completionKey]CompleteFunc // guarded by mu
+	completed   bool                           // there has been a completion; guarded by mu
 }
 
 // A MethodFunc answers a request, or takes a notification, that this package does
@@ -120,6 +119,7 @@ func (o *Options) withDefaults() Options {
 	if d.Coalesce <= 0 {
 		d.Coalesce = DefaultCoalesce
 	}
+	d.ListTTL = max(d.ListTTL, 0)
 	if d.StateLife <= 0 {
 		d.StateLife = DefaultStateLife
 	}
@@ -137,9 +137,12 @@ func must(kind, name string, err error) {
 }
 
 // Method has f answer requests, or take notifications, of a method: an extension
-// of the protocol, or a method of the server's own. The protocol's own methods
-// cannot be taken. Nil removes the method.
+// of the protocol, or a method of the server's own. It panics for a method of a
+// client that the protocol itself has. Nil removes the method.
 func (s *Server) Method(method string, f MethodFunc) {
+	if isOwn(method) {
+		must("method", method, errors.New("it is the protocol's own"))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f == nil {
@@ -153,58 +156,6 @@ func (s *Server) method(name string) MethodFunc {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.methods[name]
-}
-
-// Handle implements [mcp.Handler].
-func (s *Server) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (result mcp.Result, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			result, err = mcp.Result{}, s.panicked(req, r)
-		}
-	}()
-	switch req.Method {
-	case mcp.MethodCallTool:
-		return s.callTool(ctx, &Call{server: s, req: req, caller: caller})
-	case mcp.MethodDiscover:
-		return s.discover(req)
-	case mcp.MethodListen:
-		return s.listen(ctx, req, caller)
-	case mcp.MethodListTools:
-		return list(s, &s.tools, req)
-	case mcp.MethodListResources:
-		return list(s, &s.resources, req)
-	case mcp.MethodListResourceTemplates:
-		return list(s, &s.templates, req)
-	case mcp.MethodListPrompts:
-		return list(s, &s.prompts, req)
-	case mcp.MethodReadResource:
-		return s.readResource(ctx, &Call{server: s, req: req, caller: caller})
-	case mcp.MethodGetPrompt:
-		return s.getPrompt(ctx, &Call{server: s, req: req, caller: caller})
-	case mcp.MethodComplete:
-		return s.complete(ctx, &Call{server: s, req: req, caller: caller})
-	}
-	if f := s.method(req.Method); f != nil {
-		call := &Call{server: s, req: req, caller: caller}
-		result, err := f(ctx, call)
-		if err != nil {
-			return mcp.Result{}, err
-		}
-		return call.finishRaw(result), nil
-	}
-	if req.Notification {
-		return mcp.Result{}, nil
-	}
-	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found: %.100s", req.Method)
-}
-
-// panicked turns a panic of a feature's function into the error of its one
-// request. What the client is told and what is logged share an incident number.
-func (s *Server) panicked(req *mcp.Request, reason any) error {
-	incident := rand.Text()[:8]
-	s.opts.Logger.Error("a handler panicked", "method", req.Method, "id", req.ID.String(), "incident", incident,
-		"err", reason, "stack", string(debug.Stack()))
-	return jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error (incident %s)", incident)
 }
 
 // discover says what the server is and has.

@@ -191,7 +191,7 @@ func TestToolsCheckTheirArguments(t *testing.T) {
 	for _, tt := range []struct{ tool, args, about string }{
 		{"echo", `{}`, `\"text\"`},
 		{"echo", `{"text":7}`, "/text"},
-		{"echo", `{"Text":"x"}`, `\"text\"`},
+		{"echo", `{"Text":"x"}`, "/Text"},
 		{"echo", `{"text":"a","text":"b"}`, `\"text\"`},
 		{"add", `{"a":"2","b":3}`, "/a"},
 		{"add", `{"a":2}`, `\"b\"`},

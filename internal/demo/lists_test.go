@@ -111,7 +111,7 @@ func TestCompletion(t *testing.T) {
 		{`{"ref":{"type":"ref/resource","uri":"demo://echo/{text}"},"argument":{"name":"text","value":"hello"}}`, `{"completion":{"values":["hello","hello%20world"],"total":2,"hasMore":false}}`},
 		{`{` + greeting + `,"argument":{"name":"mood","value":"x"}}`, `{"completion":{"values":[],"total":0,"hasMore":false}}`},
 		{`{"ref":{"type":"ref/prompt","name":"none"},"argument":{"name":"name","value":"x"}}`, "error -32602: Invalid params: nothing to complete has that name"},
-		{`{` + greeting + `,"argument":{"name":"name","value":7}}`, "error -32602: Invalid params: /argument/value does not fit: number is not a string"},
+		{`{` + greeting + `,"argument":{"name":"name","value":7}}`, "error -32602: Invalid params: /argument/value does not fit: it is of type number"},
 	} {
 		if got := handle(t, demo.New(""), mcp.MethodComplete, tt.params); got != tt.want {
 			t.Errorf("got  %s\nwant %s", got, tt.want)

@@ -16,7 +16,7 @@ func TestQuestions(t *testing.T) {
 		{
 			"a form", "ask", `{"elicitation":{}}`,
 			`elicitation/create {"message":"What is your name?","requestedSchema":{"type":"object",` +
-				`"properties":{"name":{"description":"What to call you","type":"string"}},"required":["name"]}}`,
+				`"properties":{"name":{"type":"string","description":"What to call you"}},"required":["name"]}}`,
 			`{"action":"accept","content":{"name":"Ada"}}`, textResult("Hello, Ada!"),
 		},
 		{"a form that is declined", "ask", `{"elicitation":{"form":{},"url":{}}}`, "elicitation/create", `{"action":"decline"}`, textResult("No name was given: decline.")},

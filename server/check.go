@@ -1,0 +1,269 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A mismatch is why a value is not as a schema has it. What it says of the value
+// is for a model to do better.
+type mismatch struct {
+	reason string
+	steps  []string // to where in the value it is, the last one first
+}
+
+func wrong(format string, args ...any) *mismatch {
+	return &mismatch{reason: fmt.Sprintf(format, args...)}
+}
+
+// maxShownName is how much of a member's name an error shows, in characters: a
+// caller can choose any.
+const maxShownName = 100
+
+// in returns the mismatch of what a step leads to.
+func (m *mismatch) in(step string) *mismatch {
+	m.steps = append(m.steps, step)
+	return m
+}
+
+// Error says where the mismatch is, as a JSON Pointer, and what it is.
+func (m *mismatch) Error() string {
+	if len(m.steps) == 0 {
+		return "the value " + m.reason
+	}
+	var b strings.Builder
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	for _, step := range slices.Backward(m.steps) {
+		b.WriteString("/" + escape.Replace(shortened(step, maxShownName)))
+	}
+	return b.String() + " " + m.reason
+}
+
+// shortened returns text, cut to a number of characters.
+func shortened(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i] + "…"
+		}
+		n--
+	}
+	return text
+}
+
+// check returns why raw, a valid JSON value, is not as the schema has it; nil if
+// it is. Only patterns take from the budget: all else takes no longer than
+// passing over the value.
+func (c *checker) check(raw []byte, b *budget) *mismatch {
+	if c.never {
+		return wrong("is not allowed")
+	}
+	if c.types != 0 && c.types&kindOf(raw) == 0 {
+		return wrong("must be of type %s", c.types)
+	}
+	if c.values != nil && !c.among(raw) {
+		return wrong("must be one of %s", shown(c.values))
+	}
+	switch raw[0] {
+	case '{':
+		return c.object(raw, b)
+	case '[':
+		return c.array(raw, b)
+	case '"':
+		return c.text(raw, b)
+	case 't', 'f', 'n':
+		return nil
+	}
+	return c.number(raw)
+}
+
+// kindOf returns the types that a value is of.
+func kindOf(raw []byte) typeSet {
+	switch raw[0] {
+	case '{':
+		return typeObject
+	case '[':
+		return typeArray
+	case '"':
+		return typeString
+	case 't', 'f':
+		return typeBoolean
+	case 'n':
+		return typeNull
+	}
+	if isInteger(string(raw)) {
+		return typeInteger | typeNumber
+	}
+	return typeNumber
+}
+
+// isInteger reports whether a number has no fraction, however it is written.
+func isInteger(literal string) bool {
+	if !strings.ContainsAny(literal, ".eE") {
+		return true
+	}
+	number, err := strconv.ParseFloat(literal, 64)
+	return err == nil && number == math.Trunc(number)
+}
+
+// String lists the types.
+func (t typeSet) String() string {
+	var names []string
+	for _, name := range []string{"null", "boolean", "integer", "number", "string", "array", "object"} {
+		if t&typeNames[name] != 0 {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+func (c *checker) object(raw []byte, b *budget) *mismatch {
+	if c.properties == nil && c.additional == nil && c.minProperties == 0 && c.maxProperties == math.MaxInt {
+		return nil
+	}
+	var seen [maxRequired]bool
+	found, n := 0, 0
+	object := jsonrpc.Trusted(raw)
+	for name, value := range object.Members() {
+		n++
+		inner := c.additional
+		if p := c.properties[name]; p != nil {
+			if i := p.required; i > 0 && !seen[i-1] {
+				seen[i-1] = true
+				found++
+			}
+			if p.checker != nil {
+				inner = p.checker
+			}
+		}
+		if inner == nil {
+			continue
+		}
+		if m := inner.check(value, b); m != nil {
+			return m.in(name)
+		}
+	}
+	if found < len(c.required) {
+		return wrong("lacks the member %q", c.required[slices.Index(seen[:], false)])
+	}
+	return counted(n, "members", c.minProperties, c.maxProperties)
+}
+
+// counted returns the mismatch of a value that holds too few or too many of
+// something, nil if it does not.
+func counted(n int, what string, least, most int) *mismatch {
+	switch {
+	case n < least:
+		return wrong("has %d %s and must have at least %d", n, what, least)
+	case n > most:
+		return wrong("has %d %s and must have at most %d", n, what, most)
+	}
+	return nil
+}
+
+func (c *checker) array(raw []byte, b *budget) *mismatch {
+	if c.items == nil && c.minItems == 0 && c.maxItems == math.MaxInt {
+		return nil
+	}
+	n := 0
+	for item := range jsonrpc.Items(raw) {
+		if c.items != nil {
+			if m := c.items.check(item, b); m != nil {
+				return m.in(strconv.Itoa(n))
+			}
+		}
+		n++
+	}
+	return counted(n, "items", c.minItems, c.maxItems)
+}
+
+func (c *checker) text(raw []byte, b *budget) *mismatch {
+	if c.pattern == nil && c.minLength == 0 && c.maxLength == math.MaxInt {
+		return nil
+	}
+	text, _ := jsonrpc.Unquote(raw)
+	if m := counted(utf8.RuneCountInString(text), "characters", c.minLength, c.maxLength); m != nil {
+		return m
+	}
+	if c.pattern == nil {
+		return nil
+	}
+	if !b.take(c.patternSize * len(text) / matchesPerStep) {
+		return &mismatch{reason: tooManySteps}
+	}
+	if !c.pattern.MatchString(text) {
+		return wrong("does not match the pattern %s", c.pattern)
+	}
+	return nil
+}
+
+func (c *checker) number(raw []byte) *mismatch {
+	if !c.minimum.set && !c.maximum.set {
+		return nil
+	}
+	number, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		return wrong("is out of range")
+	}
+	low, high := c.minimum, c.maximum
+	switch {
+	case low.set && low.exclusive && number <= low.value:
+		return wrong("must be more than %v", low.value)
+	case low.set && number < low.value:
+		return wrong("must not be less than %v", low.value)
+	case high.set && high.exclusive && number >= high.value:
+		return wrong("must be less than %v", high.value)
+	case high.set && number > high.value:
+		return wrong("must not be more than %v", high.value)
+	}
+	return nil
+}
+
+// among reports whether a value is one of the enumeration's.
+func (c *checker) among(raw []byte) bool {
+	var value any
+	switch raw[0] {
+	case '{', '[':
+		return false
+	case 'n':
+	case 't', 'f':
+		value = raw[0] == 't'
+	case '"':
+		value, _ = jsonrpc.Unquote(raw)
+	default:
+		number, err := strconv.ParseFloat(string(raw), 64)
+		if err != nil {
+			return false
+		}
+		value = number
+	}
+	_, there := c.set[value]
+	return there
+}
+
+// maxShownValues is how many values of an enumeration an error lists.
+const maxShownValues = 100
+
+func shown(values []any) string {
+	var b []byte
+	for i, value := range values {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		if i == maxShownValues {
+			return string(append(b, "…"...))
+		}
+		text, err := mcp.NewJSON(value)
+		if err != nil {
+			text = mcp.JSON(fmt.Sprint(value))
+		}
+		b = append(b, text...)
+	}
+	return string(b)
+}
