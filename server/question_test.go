@@ -332,7 +332,7 @@ func TestNeedInputWorksForResourcesAndPromptsToo(t *testing.T) {
 		return string(result.Raw()), err
 	}
 	for method, params := range map[string]string{mcp.MethodReadResource: `{"uri":"u:1"}`, mcp.MethodGetPrompt: `{"name":"p"}`} {
-		if got, err := ask(method, params); err != nil || !strings.HasPrefix(got, `{"inputRequests":{"r":{"method":"roots/list"}},"requestState":"`) {
+		if got, err := ask(method, params); err != nil || !strings.HasPrefix(got, `{"inputRequests":{"r":{"method":"roots/list","params":{}}},"requestState":"`) {
 			t.Errorf("%s: %s, %v", method, got, err)
 		}
 	}
