@@ -16,7 +16,7 @@ const (
 	passed     verdict = "passed"
 	failed     verdict = "failed"
 	directToo  verdict = "direct also fails" // as the expectations file says, and no fault of the bridge
-	known      verdict = "known"             // as the expectations file says, and only through the bridge
+	known      verdict = "known"             // as the expectations file says, and only through the bridge or at our server
 	bridgeOnly verdict = "bridge only"       // passed, and it does not without the bridge
 )
 
@@ -54,7 +54,7 @@ func judgeCheck(done map[string][]check, r row, c check, expectations []*expecta
 		}
 	case !c.OK:
 		o.verdict, o.why = known, expected.reason
-		if directFails || r.direct() {
+		if directFails || r.direct() && !r.server.ours {
 			o.verdict = directToo
 		}
 	case expected != nil && !expected.flaky:
@@ -64,8 +64,8 @@ func judgeCheck(done map[string][]check, r row, c check, expectations []*expecta
 		o.verdict = bridgeOnly
 	}
 	if o.verdict == passed && c.Same != "" {
-		if want := sameOf(done, r, c.Name); want != "" && want != c.Same {
-			o.verdict, o.why = failed, fmt.Sprintf("not the same as without the bridge: %s, want %s", c.Same, want)
+		if from, want := sameOf(done, r, c.Name); want != "" && want != c.Same {
+			o.verdict, o.why = failed, fmt.Sprintf("not the same as in %s: %s, want %s", from, c.Same, want)
 		}
 	}
 	return o
@@ -77,33 +77,52 @@ func controlsOf(done map[string][]check, r row, name string) []check {
 	if r.direct() {
 		return nil
 	}
-	for _, form := range []string{directStdio, directHTTP} {
-		for _, c := range done[row{r.server, form, r.client}.String()] {
-			if c.Name == name {
-				found = append(found, c)
-			}
-		}
+	for _, control := range controlRows(r) {
+		found = append(found, outcomesOf(done, control, name)...)
 	}
 	return found
 }
 
-// sameOf gives what a check yields without a bridge: by the same client or,
-// where that one does not work, by another one of its family.
-func sameOf(done map[string][]check, r row, name string) string {
-	family := []client{r.client}
+// controlRows gives the direct rows that a row is compared with.
+func controlRows(r row) []row {
+	all := []row{{r.server, directStdio, r.client}, {r.server, directHTTP, r.client}}
+	if r.clientOverSSE() {
+		all = append(all, row{r.server, directSSE, r.client})
+	}
+	return all
+}
+
+func outcomesOf(done map[string][]check, r row, name string) []check {
+	return slices.DeleteFunc(slices.Clone(done[r.String()]), func(c check) bool { return c.Name != name })
+}
+
+// sameOf gives what a check yields without a bridge, and where: by the same
+// client or, where that one does not work, by another one of its family. Our own
+// server says the same on all transports and in both eras, so that its direct
+// rows are compared with each other.
+func sameOf(done map[string][]check, r row, name string) (from row, same string) {
+	if r.direct() && !r.server.ours {
+		return row{}, ""
+	}
+	var family []client
 	for _, c := range clients {
-		if c.family == r.client.family && c.name != r.client.name {
+		if c.family == r.client.family {
 			family = append(family, c)
 		}
 	}
+	if !r.direct() {
+		family = append([]client{r.client}, family...)
+	}
 	for _, c := range family {
-		for _, control := range controlsOf(done, row{r.server, r.form, c}, name) {
-			if control.OK && control.Same != "" {
-				return control.Same
+		for _, from := range controlRows(row{r.server, r.form, c}) {
+			for _, control := range outcomesOf(done, from, name) {
+				if control.OK && control.Same != "" {
+					return from, control.Same
+				}
 			}
 		}
 	}
-	return ""
+	return row{}, ""
 }
 
 // report prints the table, what failed, and the last line. It tells whether all is well.
@@ -123,7 +142,7 @@ func report(w io.Writer, all []outcome, unused []*expectation, logs string) bool
 	if count[failed] > 0 {
 		fmt.Fprintf(w, "logs: %s\n", logs)
 	}
-	fmt.Fprintf(w, "%d checks work only with the bridge; %d fail without it too, and %d only with it, as documented\n",
+	fmt.Fprintf(w, "%d checks work only with the bridge; %d fail without it too, and %d only with it or at our server, as documented\n",
 		count[bridgeOnly], count[directToo], count[known])
 	fmt.Fprintf(w, "interop: %d passed, %d failed\n", count[passed]+count[bridgeOnly], count[failed]+len(unused))
 	return count[failed]+len(unused) == 0

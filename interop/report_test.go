@@ -11,6 +11,7 @@ func TestJudge(t *testing.T) {
 everything/stdio,http/ts2/call  documented
 everything/A/ts2/list  documented for A
 everything/A/ts1/read  documented wrongly
+mcpsplice/http/ts2/call  documented for our server
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -23,6 +24,12 @@ everything/A/ts1/read  documented wrongly
 		"everything/A/ts1":     {{Name: "read", OK: true}, {Name: "call", OK: true}},
 		// Another client of the family of ts2 stands in for what ts2 itself does not give.
 		"everything/A/ts2-legacy": {{Name: "list", OK: true, Same: "x"}},
+		// Our own server says the same on all transports and in both eras.
+		"mcpsplice/stdio/ts2":       {{Name: "list", OK: true, Same: "a"}, {Name: "call", OK: true}},
+		"mcpsplice/http/ts2":        {{Name: "list", OK: true, Same: "a"}, {Name: "call"}},
+		"mcpsplice/http/ts2-legacy": {{Name: "list", OK: true, Same: "b"}},
+		"mcpsplice/sse/ts2-legacy":  {{Name: "list", OK: true, Same: "a"}},
+		"mcpsplice/S/ts2-legacy":    {{Name: "list", OK: true, Same: "c"}},
 	}
 	want := map[string]verdict{
 		"everything/stdio/ts2/call":    directToo,
@@ -35,6 +42,14 @@ everything/A/ts1/read  documented wrongly
 		"everything/A/ts1/read":        failed, // passes after all
 		"everything/A/ts1/call":        passed,
 		"everything/A/ts2-legacy/list": passed,
+
+		"mcpsplice/stdio/ts2/list":       passed,
+		"mcpsplice/stdio/ts2/call":       passed,
+		"mcpsplice/http/ts2/list":        passed,
+		"mcpsplice/http/ts2/call":        known,
+		"mcpsplice/http/ts2-legacy/list": failed, // not the same as the other era
+		"mcpsplice/sse/ts2-legacy/list":  passed,
+		"mcpsplice/S/ts2-legacy/list":    failed, // not the same as without the bridge
 	}
 	var ran []row
 	for name := range done {
@@ -55,7 +70,7 @@ everything/A/ts1/read  documented wrongly
 	if report(&out, all, nil, "logs") {
 		t.Error("the report says that all is well")
 	}
-	if !strings.HasSuffix(out.String(), "\ninterop: 4 passed, 3 failed\n") {
+	if !strings.HasSuffix(out.String(), "\ninterop: 8 passed, 5 failed\n") {
 		t.Errorf("last line of\n%s", out.String())
 	}
 }

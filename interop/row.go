@@ -131,7 +131,11 @@ func (r *runner) start(ctx context.Context) (target []string, bridge *process, e
 	return r.reach([]string{url}), bridge, err
 }
 
+// reach gives the arguments that bring a client to a URL or command.
 func (r *runner) reach(target []string) []string {
+	if r.row.clientOverSSE() {
+		return []string{"--sse", strings.TrimSuffix(target[0], "/mcp") + "/sse"}
+	}
 	if r.row.clientOverHTTP() {
 		return append([]string{"--http"}, target...)
 	}

@@ -20,7 +20,8 @@ type tools struct {
 	Mcpsplice string `json:"mcpsplice"`
 }
 
-// A server is somebody else's, with the forms of the table that it is in.
+// A server is somebody else's or made with our package server, with the forms of
+// the table that it is in.
 type server struct {
 	name    string
 	profile string   // file in profiles/
@@ -30,6 +31,7 @@ type server struct {
 	http    func(t tools) []string
 	forms   string   // a letter each
 	clients []string // nil means all
+	ours    bool     // its direct rows are no controls, but what is tested; it serves HTTP with SSE too
 }
 
 // A client is somebody else's, in one mode.
@@ -38,22 +40,29 @@ type client struct {
 	family  string // clients of one family parse results alike
 	mode    string // INTEROP_MODE
 	era     string // the era it speaks; auto takes the newest it is offered
+	sse     bool   // it knows HTTP with SSE, and has a row for it
 	command func(t tools) []string
 }
 
 var clients = []client{
-	{"ts1", "ts1", "", "legacy", nodeScript("ts1.mjs")},
-	{"ts2", "ts2", "modern", "modern", nodeScript("ts2.mjs")},
-	{"ts2-legacy", "ts2", "legacy", "legacy", nodeScript("ts2.mjs")},
-	{"py", "py", "auto", "auto", pythonScript("client.py")},
-	{"py-legacy", "py", "legacy", "legacy", pythonScript("client.py")},
-	{"go", "go", "auto", "auto", goBinary("gosdk-client")},
-	{"go-legacy", "go", "legacy", "legacy", goBinary("gosdk-client")},
+	{"ts1", "ts1", "", "legacy", true, nodeScript("ts1.mjs")},
+	{"ts2", "ts2", "modern", "modern", false, nodeScript("ts2.mjs")},
+	{"ts2-legacy", "ts2", "legacy", "legacy", true, nodeScript("ts2.mjs")},
+	{"py", "py", "auto", "auto", false, pythonScript("client.py")},
+	{"py-legacy", "py", "legacy", "legacy", true, pythonScript("client.py")},
+	{"go", "go", "auto", "auto", false, goBinary("gosdk-client")},
+	{"go-legacy", "go", "legacy", "legacy", true, goBinary("gosdk-client")},
+	{"mcpgo", "mcpgo", "auto", "auto", false, goBinary("mcpgo-client")},
+	{"mcpgo-legacy", "mcpgo", "legacy", "legacy", true, goBinary("mcpgo-client")},
 }
 
 var servers = []server{
 	{
-		name: "everything", profile: "everything", forms: "ABCD",
+		name: "mcpsplice", profile: "common", title: "interop-mcpsplice", forms: "ABCDS", ours: true,
+		stdio: noTmp(goBinary("mcpsplice-server", "-stdio", "-http")), http: goBinary("mcpsplice-server", "-http"),
+	},
+	{
+		name: "everything", profile: "everything", forms: "ABCDS",
 		stdio: func(t tools, _ string) []string {
 			return []string{t.Node, t.npm("server-everything/dist/index.js"), "stdio"}
 		},
@@ -71,27 +80,27 @@ var servers = []server{
 		},
 	},
 	{
-		name: "gosdk", profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"url"},
+		name: "gosdk", profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"url", "sealed"},
 		stdio: noTmp(goBinary("gosdk-server")), http: goBinary("gosdk-server", "-http"),
 	},
 	{
 		name: "gosdk-stateless", profile: "common", title: "interop-gosdk", forms: "BD",
-		without: []string{"url"}, clients: []string{"ts1", "ts2", "py", "go-legacy"},
+		without: []string{"url", "sealed"}, clients: []string{"ts1", "ts2", "py", "go-legacy", "mcpgo", "mcpgo-legacy"},
 		http: goBinary("gosdk-server", "-http", "-stateless"),
 	},
 	{
 		name: "mcpgo", profile: "common", title: "interop-mcpgo", forms: "AB",
-		without: []string{"url", "exact", "updated"},
+		without: []string{"url", "exact", "updated", "sealed"},
 		stdio:   noTmp(goBinary("mcpgo-server")), http: goBinary("mcpgo-server", "-http"),
 	},
 	{
 		name: "fastmcp", profile: "common", title: "interop-fastmcp", forms: "AB",
-		without: []string{"url", "sample", "roots", "updated"},
+		without: []string{"url", "sample", "roots", "updated", "sealed"},
 		stdio:   noTmp(pythonScript("server.py")), http: pythonScript("server.py", "--http"),
 	},
 	{
-		name: "ts2", profile: "common", title: "interop-ts2", forms: "ABCD", without: []string{"exact"},
-		clients: []string{"ts1", "ts2", "py-legacy", "go-legacy"},
+		name: "ts2", profile: "common", title: "interop-ts2", forms: "ABCD", without: []string{"exact", "sealed"},
+		clients: []string{"ts1", "ts2", "py-legacy", "go-legacy", "mcpgo", "mcpgo-legacy"},
 		stdio:   noTmp(nodeScript("server.mjs")), http: nodeScript("server.mjs", "--http"),
 	},
 }
@@ -119,14 +128,17 @@ func noTmp(command func(tools) []string) func(tools, string) []string {
 	return func(t tools, _ string) []string { return command(t) }
 }
 
-// The forms: how a client reaches a server. The first two are the controls.
+// The forms: how a client reaches a server. The direct ones are the controls of
+// the others.
 const (
 	directStdio = "stdio"
 	directHTTP  = "http"
-	formA       = "A" // stdio server, client over HTTP
-	formB       = "B" // HTTP server, client over stdio
-	formC       = "C" // stdio server, client over stdio
-	formD       = "D" // HTTP server, client over HTTP
+	directSSE   = "sse" // HTTP with SSE, of revision 2024-11-05
+	formA       = "A"   // stdio server, client over HTTP
+	formB       = "B"   // HTTP server, client over stdio
+	formC       = "C"   // stdio server, client over stdio
+	formD       = "D"   // HTTP server, client over HTTP
+	formS       = "S"   // stdio server, client over HTTP with SSE
 )
 
 // A row is one client at one server in one form.
@@ -138,15 +150,19 @@ type row struct {
 
 func (r row) String() string { return r.server.name + "/" + r.form + "/" + r.client.name }
 
-func (r row) direct() bool { return r.form == directStdio || r.form == directHTTP }
+func (r row) direct() bool { return slices.Contains(directForms, r.form) }
+
+var directForms = []string{directStdio, directHTTP, directSSE}
 
 func (r row) serverOverHTTP() bool {
-	return r.form == directHTTP || r.form == formB || r.form == formD
+	return r.form == directHTTP || r.form == directSSE || r.form == formB || r.form == formD
 }
 
 func (r row) clientOverHTTP() bool {
-	return r.form == directHTTP || r.form == formA || r.form == formD
+	return r.form == directHTTP || r.form == formA || r.form == formD || r.clientOverSSE()
 }
+
+func (r row) clientOverSSE() bool { return r.form == directSSE || r.form == formS }
 
 // era is the era that the client has to end up in. Without a bridge an auto
 // client gets what the server has; a bridge offers the modern one to all.
@@ -171,10 +187,14 @@ func rows() []row {
 		if s.http != nil {
 			forms = append(forms, directHTTP)
 		}
+		if s.ours {
+			forms = append(forms, directSSE)
+		}
 		for _, form := range append(forms, strings.Split(s.forms, "")...) {
 			for _, c := range clients {
-				if s.clients == nil || slices.Contains(s.clients, c.name) {
-					all = append(all, row{s, form, c})
+				r := row{s, form, c}
+				if (s.clients == nil || slices.Contains(s.clients, c.name)) && (c.sse || !r.clientOverSSE()) {
+					all = append(all, r)
 				}
 			}
 		}

@@ -87,3 +87,39 @@ func BenchmarkLineReader(b *testing.B) {
 		})
 	}
 }
+
+// texts are what strings of tools mostly are: the cost of a string depends on how
+// many of its characters are not plain ASCII.
+var texts = []struct{ name, text string }{
+	{"plain", strings.Repeat("the quick brown fox ", 64<<10/20)},
+	{"mixed", strings.Repeat("The quick brown fox \"jumps\" over the lazy dog, naïve café, and runs on for a while.\n", 64<<10/86)},
+	{"cjk", strings.Repeat("速い茶色の狐が", 64<<10/21)},
+	{"escapes", strings.Repeat("\"\\\n", 64<<10/3)},
+	{"short", "hello"},
+}
+
+func BenchmarkUnquote(b *testing.B) {
+	for _, t := range texts {
+		b.Run(t.name, func(b *testing.B) {
+			quoted := jsonrpc.AppendString(nil, t.text)
+			b.SetBytes(int64(len(quoted)))
+			b.ReportAllocs()
+			for b.Loop() {
+				jsonrpc.Unquote(quoted)
+			}
+		})
+	}
+}
+
+func BenchmarkAppendString(b *testing.B) {
+	for _, t := range texts {
+		b.Run(t.name, func(b *testing.B) {
+			var dst []byte
+			b.SetBytes(int64(len(t.text)))
+			b.ReportAllocs()
+			for b.Loop() {
+				dst = jsonrpc.AppendString(dst[:0], t.text)
+			}
+		})
+	}
+}

@@ -2,10 +2,9 @@ package jsonrpc
 
 import (
 	"bytes"
-	"math/bits"
-	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // Unquote returns the text of the JSON string raw, which is known to be valid,
@@ -18,38 +17,9 @@ func Unquote(raw []byte) (string, bool) {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return string(raw), true
 	}
-	// What is unescaped is no longer. A builder needs no second copy of it.
-	var b strings.Builder
-	b.Grow(len(raw))
-	for len(raw) > 0 {
-		if i := bytes.IndexByte(raw, '\\'); i != 0 {
-			if i < 0 {
-				i = len(raw)
-			}
-			b.Write(raw[:i])
-			raw = raw[i:]
-			continue
-		}
-		var piece [utf8.UTFMax]byte
-		n := escapeSize(raw)
-		b.Write(appendUnescaped(piece[:0], raw[:n]))
-		raw = raw[n:]
-	}
-	return b.String(), true
-}
-
-// escapeSize returns the length of the escape that raw begins with, both halves
-// of a surrogate pair taken together.
-func escapeSize(raw []byte) int {
-	if raw[1] != 'u' {
-		return 2
-	}
-	if r, _ := hex4(raw[2:]); utf16.IsSurrogate(r) {
-		if low, ok := lowSurrogate(raw[6:]); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
-			return 12
-		}
-	}
-	return 6
+	text := appendUnescaped(make([]byte, 0, len(raw)), raw)
+	// Nothing else refers to this memory: a long text need not be copied again.
+	return unsafe.String(unsafe.SliceData(text), len(text)), true
 }
 
 // appendUnescaped appends the inside of a valid JSON string without escapes.
@@ -57,8 +27,9 @@ func appendUnescaped(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
 		c := raw[i]
 		if c != '\\' {
-			dst = append(dst, c)
-			i++
+			end := textEnd(raw, i)
+			dst = append(dst, raw[i:end]...)
+			i = end
 			continue
 		}
 		switch c = raw[i+1]; c {
@@ -73,17 +44,9 @@ func appendUnescaped(dst, raw []byte) []byte {
 		case 't':
 			dst = append(dst, '\t')
 		case 'u':
-			r, _ := hex4(raw[i+2:])
-			i += 6
-			if utf16.IsSurrogate(r) {
-				low, ok := lowSurrogate(raw[i:])
-				if r = utf16.DecodeRune(r, low); ok && r != utf8.RuneError {
-					i += 6
-				} else {
-					r = utf8.RuneError
-				}
-			}
+			r, n := unescapeRune(raw[i:])
 			dst = utf8.AppendRune(dst, r)
+			i += n
 			continue
 		default:
 			dst = append(dst, c)
@@ -91,6 +54,26 @@ func appendUnescaped(dst, raw []byte) []byte {
 		i += 2
 	}
 	return dst
+}
+
+// textEnd returns the index after i of the next backslash, or len(raw).
+func textEnd(raw []byte, i int) int {
+	return min(quoteOrSlash(raw, i+1), len(raw))
+}
+
+// unescapeRune returns the character whose escapes raw begins with, and their
+// length. A lone surrogate is U+FFFD.
+func unescapeRune(raw []byte) (rune, int) {
+	const length = len(`\u0000`)
+	r, _ := hex4(raw[2:])
+	if !utf16.IsSurrogate(r) {
+		return r, length
+	}
+	low, ok := lowSurrogate(raw[length:])
+	if r = utf16.DecodeRune(r, low); ok && r != utf8.RuneError {
+		return r, 2 * length
+	}
+	return utf8.RuneError, length
 }
 
 func lowSurrogate(b []byte) (rune, bool) {
@@ -105,30 +88,49 @@ const hexDigits = "0123456789abcdef"
 // AppendString appends text as a JSON string. Bytes that are not UTF-8 become
 // U+FFFD.
 func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i := 0; i < len(text); {
-		c := text[i]
-		switch {
-		case c >= utf8.RuneSelf:
-			r, n := utf8.DecodeRuneInString(string(text[i:min(i+utf8.UTFMax, len(text))]))
-			if r == utf8.RuneError && n == 1 {
-				dst = append(append(dst, text[start:i]...), "\ufffd"...)
-				start = i + n
-			}
-			i += n
-		case c < 0x20 || c == '"' || c == '\\':
-			dst = appendEscaped(append(dst, text[start:i]...), c)
-			i++
-			start = i
-		default:
-			i = ordinary(text, i+1)
-		}
-	}
-	return append(append(dst, text[start:]...), '"')
+	return appendString(dst, []byte(text)) // is not copied, as nothing changes it
 }
 
-func appendEscaped(dst []byte, c byte) []byte {
+func appendString(dst, data []byte) []byte {
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(data); {
+		switch c := data[i]; {
+		case c >= utf8.RuneSelf:
+			if i = validRunes(data, i); i < len(data) && data[i] >= utf8.RuneSelf {
+				dst = append(append(dst, data[start:i]...), "\ufffd"...)
+				i++
+				start = i
+			}
+		case c >= 0x20 && c != '"' && c != '\\':
+			i = plain(data, i+1)
+		default:
+			if start < i {
+				dst = append(dst, data[start:i]...)
+			}
+			dst = appendEscape(dst, c)
+			i++
+			start = i
+		}
+	}
+	return append(append(dst, data[start:]...), '"')
+}
+
+// validRunes returns the index of the first byte at or after i that is ASCII or not
+// UTF-8.
+func validRunes(data []byte, i int) int {
+	for i < len(data) && data[i] >= utf8.RuneSelf {
+		n := runeLen(data[i:])
+		if n == 0 {
+			return i
+		}
+		i += n
+	}
+	return i
+}
+
+// appendEscape appends the escape of a quote, a backslash or a control.
+func appendEscape(dst []byte, c byte) []byte {
 	switch c {
 	case '"', '\\':
 		return append(dst, '\\', c)
@@ -140,19 +142,4 @@ func appendEscaped(dst []byte, c byte) []byte {
 		return append(dst, '\\', 't')
 	}
 	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
-}
-
-// ordinary is plain for text that is not in a JSON string yet. It may stop short
-// of the next special byte.
-func ordinary[T ~string | ~[]byte](text T, i int) int {
-	for i+8 <= len(text) {
-		t := text[i : i+8]
-		w := uint64(t[0]) | uint64(t[1])<<8 | uint64(t[2])<<16 | uint64(t[3])<<24 |
-			uint64(t[4])<<32 | uint64(t[5])<<40 | uint64(t[6])<<48 | uint64(t[7])<<56
-		if m := special(w); m != 0 {
-			return i + bits.TrailingZeros64(m)/8
-		}
-		i += 8
-	}
-	return i
 }

@@ -83,7 +83,7 @@ func (f *Filter) Wants(n *Notification) bool {
 		return f.ResourcesListChanged
 	case NotificationResourceUpdated:
 		uri, _ := n.Params.LookupString("uri")
-		return slices.ContainsFunc(f.ResourceSubscriptions, func(of string) bool { return isPart(uri, of) })
+		return slices.Contains(f.ResourceSubscriptions, uri) || slices.ContainsFunc(f.ResourceSubscriptions, func(of string) bool { return isPart(uri, of) })
 	}
 	return f.Session
 }

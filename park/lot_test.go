@@ -123,7 +123,7 @@ func TestQuestionsAsAModernClientGetsThem(t *testing.T) {
 		{mcp.MethodElicit, `{"mode":"url","elicitationId":"e","url":"https://a"}`, `{"method":"elicitation/create","params":{"mode":"url","url":"https://a"}}`},
 		{mcp.MethodElicit, "{ \"message\" : \"\\u00e9\",\n\"n\":1.0 }", `{"method":"elicitation/create","params":{ "message" : "\u00e9","n":1.0 }}`},
 		{mcp.MethodCreateMessage, `{"elicitationId":1,"maxTokens":1e2}`, `{"method":"sampling/createMessage","params":{"elicitationId":1,"maxTokens":1e2}}`},
-		{mcp.MethodListRoots, ``, `{"method":"roots/list"}`},
+		{mcp.MethodListRoots, ``, `{"method":"roots/list","params":{}}`},
 	} {
 		t.Run(tt.want, func(t *testing.T) {
 			ask := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {

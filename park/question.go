@@ -135,18 +135,21 @@ func inputRequired(questions []*question, state string) []byte {
 		}
 		dst = append(jsonrpc.AppendString(dst, q.key), `:{"method":`...)
 		dst = jsonrpc.AppendString(dst, q.req.Method)
-		if params := forModernClient(q.req); !params.IsZero() {
-			dst = params.AppendTo(append(dst, `,"params":`...))
-		}
-		dst = append(dst, '}')
+		params := forModernClient(q.req)
+		dst = append(params.AppendTo(append(dst, `,"params":`...)), '}')
 	}
 	dst = append(dst, `},"requestState":`...)
 	return append(jsonrpc.AppendString(dst, state), '}')
 }
 
 // forModernClient returns the params of a question as a modern client gets them:
-// it has no elicitationId, since nothing tells it of the end of an elicitation.
+// it has no elicitationId, since nothing tells it of the end of an elicitation,
+// and it always has params, without which the official Go SDK's client fails
+// (v1.8.0), although roots/list needs none.
 func forModernClient(q *mcp.Request) jsonrpc.Value {
+	if q.Params.IsZero() {
+		return jsonrpc.Trusted([]byte("{}"))
+	}
 	if q.Method != mcp.MethodElicit {
 		return q.Params
 	}

@@ -75,7 +75,7 @@ func newVisits(times map[*part]int) *visits {
 // in one step; matchesPerStep is at how many bytes of a text as many instructions
 // of a pattern can be followed.
 const (
-	bytesPerStep   = 256
+	bytesPerStep   = 64
 	matchesPerStep = 128
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/server"
 )
 
-func TestPanicsAreOneFailedCallLoggedWithItsID(t *testing.T) {
+func TestPanicsAreOneFailedCallLoggedWithItsID_TK2_R43(t *testing.T) {
 	var none map[string]int
 	var nobody *mcp.Text
 	panics := map[string]func(){
@@ -61,7 +61,7 @@ func TestPanicsAreOneFailedCallLoggedWithItsID(t *testing.T) {
 	}
 }
 
-func TestErrorsThatTheClientIsNotToldAreLogged(t *testing.T) {
+func TestErrorsThatTheClientIsNotToldAreLogged_SEC118(t *testing.T) {
 	log := new(logged)
 	s := newServer(&server.Options{Logger: log.logger()})
 	secret := errors.New("the password is swordfish")
@@ -136,7 +136,7 @@ func TestMetaOfTheRequest(t *testing.T) {
 	}
 }
 
-func TestProgressGoesToWhoAsksForIt(t *testing.T) {
+func TestProgressGoesToWhoAsksForIt_B139(t *testing.T) {
 	token, _ := jsonrpc.RawID([]byte(`"\u0041"`))
 	for _, test := range []struct {
 		meta mcp.Metadata
@@ -175,7 +175,7 @@ func TestNotificationsOfTheServersOwn(t *testing.T) {
 	}
 }
 
-func TestACallThatIsOverReachesNobody(t *testing.T) {
+func TestACallThatIsOverReachesNobody_B059(t *testing.T) {
 	var c client
 	var kept *server.Call
 	within(t, &c, mcp.Metadata{LogLevel: "debug", Capabilities: []byte(`{"roots":{}}`)}, func(_ context.Context, call *server.Call) { kept = call })

@@ -61,6 +61,33 @@ func shortened(text string, n int) string {
 // it is. Only patterns take from the budget: all else takes no longer than
 // passing over the value.
 func (c *checker) check(raw []byte, b *budget) *mismatch {
+	if m := c.checkKind(raw); m != nil {
+		return m
+	}
+	switch raw[0] {
+	case '{':
+		object := jsonrpc.Trusted(raw)
+		return c.object(&object, b)
+	case '[':
+		return c.array(raw, b)
+	case '"':
+		return c.text(raw, b)
+	case 't', 'f', 'n':
+		return nil
+	}
+	return c.number(raw)
+}
+
+// checkObject is check for an object that may have an index.
+func (c *checker) checkObject(object *jsonrpc.Value, b *budget) *mismatch {
+	if m := c.checkKind(object.Raw()); m != nil {
+		return m
+	}
+	return c.object(object, b)
+}
+
+// checkKind checks what is asked of values of all types.
+func (c *checker) checkKind(raw []byte) *mismatch {
 	if c.never {
 		return wrong("is not allowed")
 	}
@@ -70,17 +97,7 @@ func (c *checker) check(raw []byte, b *budget) *mismatch {
 	if c.values != nil && !c.among(raw) {
 		return wrong("must be one of %s", shown(c.values))
 	}
-	switch raw[0] {
-	case '{':
-		return c.object(raw, b)
-	case '[':
-		return c.array(raw, b)
-	case '"':
-		return c.text(raw, b)
-	case 't', 'f', 'n':
-		return nil
-	}
-	return c.number(raw)
+	return nil
 }
 
 // kindOf returns the types that a value is of.
@@ -123,13 +140,12 @@ func (t typeSet) String() string {
 	return strings.Join(names, " or ")
 }
 
-func (c *checker) object(raw []byte, b *budget) *mismatch {
+func (c *checker) object(object *jsonrpc.Value, b *budget) *mismatch {
 	if c.properties == nil && c.additional == nil && c.minProperties == 0 && c.maxProperties == math.MaxInt {
 		return nil
 	}
 	var seen [maxRequired]bool
 	found, n := 0, 0
-	object := jsonrpc.Trusted(raw)
 	for name, value := range object.Members() {
 		n++
 		inner := c.additional

@@ -17,11 +17,7 @@ import (
 // decode decodes JSON that somebody else has written.
 func decode[T any](raw []byte) (T, error) {
 	var v T
-	options := durations
-	if len(raw) >= minLarge {
-		options = longStrings
-	}
-	err := json.Unmarshal(raw, &v, options)
+	err := decodeInto(raw, &v)
 	if err == nil {
 		return v, nil
 	}
@@ -30,6 +26,14 @@ func decode[T any](raw []byte) (T, error) {
 		return again, nil
 	}
 	return v, plainly(err)
+}
+
+// decodeInto decodes raw into v, a pointer, as it is written.
+func decodeInto(raw []byte, v any) error {
+	if len(raw) < minLarge {
+		return json.Unmarshal(raw, v, durations)
+	}
+	return json.Unmarshal(raw, v, longStrings)
 }
 
 // plainly returns an error of decoding as a model can understand it.

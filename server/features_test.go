@@ -180,7 +180,7 @@ func TestSchemasAreListedByteForByte(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotDeclaredDoesNotExist(t *testing.T) {
+func TestWhatIsNotDeclaredDoesNotExist_B034(t *testing.T) {
 	methods := map[string]string{
 		mcp.MethodListTools: `{}`, mcp.MethodCallTool: `{"name":"a"}`, mcp.MethodListPrompts: `{}`, mcp.MethodGetPrompt: `{"name":"a"}`,
 		mcp.MethodListResources: `{}`, mcp.MethodListResourceTemplates: `{}`, mcp.MethodReadResource: `{"uri":"u:1"}`,

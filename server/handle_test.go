@@ -25,7 +25,7 @@ func (badMatch) Error() string                  { return "fine" }
 func (badMatch) As(any) bool                    { panic("oh no") }
 
 // TestPanicsAtEverySeam: besides those of functions, which
-// TestPanicsAreOneFailedCallLoggedWithItsID has.
+// TestPanicsAreOneFailedCallLoggedWithItsID_TK2_R43 has.
 func TestPanicsAtEverySeam_TK2_R43(t *testing.T) {
 	log := new(logged)
 	s := newServer(&server.Options{Logger: log.logger()})

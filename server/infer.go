@@ -131,12 +131,10 @@ func presetsOf(raw mcp.JSON) []preset {
 }
 
 // withPresets returns arguments with the defaults of those that are absent.
-func withPresets(args mcp.JSON, presets []preset) mcp.JSON {
+func withPresets(object jsonrpc.Value, presets []preset) jsonrpc.Value {
 	if len(presets) == 0 {
-		return args
+		return object
 	}
-	object := jsonrpc.Trusted(args)
-	object = object.Indexed()
 	var edits []jsonrpc.Edit
 	for _, p := range presets {
 		if _, there := object.Lookup(p.name); !there {
@@ -144,10 +142,10 @@ func withPresets(args mcp.JSON, presets []preset) mcp.JSON {
 		}
 	}
 	if edits == nil {
-		return args
+		return object
 	}
-	full := jsonrpc.Edited(&object, edits...)
-	return full.Raw()
+	object = jsonrpc.Edited(&object, edits...)
+	return object.Indexed()
 }
 
 var errNotObject = errors.New("its type must be object")

@@ -2,9 +2,8 @@ package server
 
 import (
 	"context"
-	"fmt"
+	"runtime/debug"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -47,219 +46,113 @@ func (s *Server) Changed(uris ...string) {
 	}
 }
 
-// A hub tells listen calls of changes.
-type hub struct {
-	// Set at construction.
-	max      int           // listen calls at a time
-	coalesce time.Duration // for which changes are collected
-
-	mu        sync.Mutex
-	listeners map[*listener]struct{}            // guarded by mu
-	whole     map[string]map[*listener]struct{} // by URI, guarded by mu
-	parts     map[string]map[*listener]struct{} // by URI without a slash at its end, guarded by mu
-}
-
-// A listener is one listen call. What it has not been told yet is bounded by what
-// it has subscribed to, however slow its client is.
+// A listener is one listen call, an [mcp.Subscription]. What it has not been told
+// yet is bounded by what it has subscribed to, however slow its client is. While
+// nothing changes it has no goroutine.
 type listener struct {
+	// Set at construction, number by the hub.
+	server *Server
+	ctx    context.Context
+	caller mcp.Caller
+	number uint64 // that nobody else has
 	filter mcp.Filter
-	wake   chan struct{} // holds one element if there is something to tell
+	result []byte
+
+	failed chan struct{} // closed by tell when err is set
+	err    error
+
+	tellers sync.WaitGroup // of the timer that is set, or of tell
 
 	// Guarded by the hub's mu.
-	lists changes
-	uris  []string            // in the order of their changes
-	has   map[string]struct{} // uris
+	timer   *time.Timer // calls tell; nil until there was something to tell
+	telling bool        // it is set, or tell runs
+	ended   bool
+	lists   changes
+	changed []*mcp.Notification // resources, in the order of their changes
+	has     map[string]struct{} // their URIs
 }
 
-func (h *hub) init(max int, coalesce time.Duration) {
-	h.max, h.coalesce = max, coalesce
-	h.listeners = make(map[*listener]struct{})
-	h.whole = make(map[string]map[*listener]struct{})
-	h.parts = make(map[string]map[*listener]struct{})
+// Subscribe implements [mcp.Subscriber].
+func (s *Server) Subscribe(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Subscription, error) {
+	l, err := s.subscribe(ctx, req, caller)
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
 }
 
-func (h *hub) add(l *listener) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.listeners) >= h.max {
-		return &mcp.CallError{
-			Method: mcp.MethodListen, Kind: mcp.LimitExceeded, Limit: "MaxListens", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("%d subscriptions are open", h.max),
-		}
-	}
-	h.listeners[l] = struct{}{}
-	for _, uri := range l.filter.ResourceSubscriptions {
-		watch(h.whole, uri, l)
-		watch(h.parts, strings.TrimSuffix(uri, "/"), l)
-	}
-	return nil
-}
-
-func watch(watchers map[string]map[*listener]struct{}, key string, l *listener) {
-	if watchers[key] == nil {
-		watchers[key] = make(map[*listener]struct{})
-	}
-	watchers[key][l] = struct{}{}
-}
-
-func unwatch(watchers map[string]map[*listener]struct{}, key string, l *listener) {
-	if delete(watchers[key], l); len(watchers[key]) == 0 {
-		delete(watchers, key)
-	}
-}
-
-func (h *hub) remove(l *listener) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.listeners, l)
-	for _, uri := range l.filter.ResourceSubscriptions {
-		unwatch(h.whole, uri, l)
-		unwatch(h.parts, strings.TrimSuffix(uri, "/"), l)
-	}
-}
-
-// listsChanged notes that lists have changed.
-func (h *hub) listsChanged(lists changes) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for l := range h.listeners {
-		if wanted := lists & wantedLists(&l.filter); wanted != 0 {
-			l.lists |= wanted
-			l.signal()
-		}
-	}
-}
-
-func wantedLists(f *mcp.Filter) (lists changes) {
-	if f.ToolsListChanged {
-		lists |= toolsChanged
-	}
-	if f.PromptsListChanged {
-		lists |= promptsChanged
-	}
-	if f.ResourcesListChanged {
-		lists |= resourcesChanged
-	}
-	return lists
-}
-
-// changed notes that a resource has changed, for who watches it or what it is a
-// part of, as mcp.Filter.Wants has it.
-func (h *hub) changed(uri string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.whole) == 0 {
-		return
-	}
-	for l := range h.whole[uri] {
-		l.note(uri)
-	}
-	for i := range len(uri) {
-		if strings.IndexByte("/?#", uri[i]) < 0 {
-			continue
-		}
-		for l := range h.parts[uri[:i]] {
-			l.note(uri)
-		}
-	}
-}
-
-// maxUntold is how many changed resources a listener keeps beside as many as it
-// has subscribed to: parts of these can be any number.
-const maxUntold = 1000
-
-// note notes a change. When the parts of resources that have changed are too
-// many, what has been subscribed to is said to have changed itself.
-func (l *listener) note(uri string) {
-	if _, noted := l.has[uri]; noted {
-		return
-	}
-	if len(l.uris) >= maxUntold+len(l.filter.ResourceSubscriptions) {
-		clear(l.has)
-		l.uris = slices.Clone(l.filter.ResourceSubscriptions)
-		for _, whole := range l.uris {
-			l.has[whole] = struct{}{}
-		}
-		l.signal()
-		return
-	}
-	if l.has == nil {
-		l.has = make(map[string]struct{})
-	}
-	l.has[uri] = struct{}{}
-	l.uris = append(l.uris, uri)
-	l.signal()
-}
-
-func (l *listener) signal() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
-// take returns what has changed since the last time.
-func (h *hub) take(l *listener) (lists changes, uris []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	lists, uris = l.lists, l.uris
-	l.lists, l.uris = 0, nil
-	clear(l.has)
-	return lists, uris
-}
-
-// listen answers subscriptions/listen: it acknowledges what of the filter it
-// serves, then tells of changes until ctx ends.
-func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+// subscribe begins a listen call: it acknowledges what of the filter the server
+// serves.
+func (s *Server) subscribe(ctx context.Context, req *mcp.Request, caller mcp.Caller) (*listener, error) {
 	filter, err := mcp.ReadFilter(&req.Params)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{
+		server: s, ctx: ctx, caller: caller, filter: s.served(filter),
+		result: append(s.begin(nil, req), '}'), failed: make(chan struct{}),
+		telling: true, // the acknowledgement comes first
+	}
+	if !l.filter.Empty() {
+		if err := s.hub.add(l); err != nil {
+			return nil, err
+		}
+	}
+	if err := caller.Notify(ctx, l.filter.Acknowledge()); err != nil {
+		s.hub.remove(l)
+		return nil, err
+	}
+	s.hub.told(l)
+	return l, nil
+}
+
+// Failed implements [mcp.Subscription].
+func (l *listener) Failed() <-chan struct{} { return l.failed }
+
+// End implements [mcp.Subscription].
+func (l *listener) End() (mcp.Result, error) {
+	l.server.hub.remove(l)
+	l.server.hub.end(l)
+	l.tellers.Wait()
+	if l.err != nil && l.ctx.Err() == nil {
+		return mcp.Result{}, l.err
+	}
+	return mcp.RawResult(l.result), nil
+}
+
+// tell tells the client what it has not been told.
+func (l *listener) tell() {
+	defer l.tellers.Done()
+	if l.err = l.send(l.server.hub.take(l)); l.err != nil {
+		close(l.failed) // and it is never told again
+		return
+	}
+	l.server.hub.told(l)
+}
+
+// send sends notifications. A panic of what stands before the client is its
+// error: there is no request that could fail.
+func (l *listener) send(list []*mcp.Notification) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.server.opts.Logger.Error("a caller panicked", "method", mcp.MethodListen, "err", r, "stack", string(debug.Stack()))
+			err = jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error")
+		}
+	}()
+	return mcp.NotifyAll(l.ctx, l.caller, list)
+}
+
+// listen answers subscriptions/listen.
+func (s *Server) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	l, err := s.subscribe(ctx, req, caller)
 	if err != nil {
 		return mcp.Result{}, err
 	}
-	l := &listener{filter: s.served(filter), wake: make(chan struct{}, 1)}
-	if !l.filter.Empty() {
-		if err := s.hub.add(l); err != nil {
-			return mcp.Result{}, err
-		}
-		defer s.hub.remove(l)
+	select {
+	case <-ctx.Done():
+	case <-l.failed:
 	}
-	if err := caller.Notify(ctx, l.filter.Acknowledge()); err != nil {
-		return mcp.Result{}, err
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return mcp.RawResult(append(s.begin(nil, req), '}')), nil
-		case <-l.wake:
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.hub.coalesce):
-			if err := s.tell(ctx, l, caller); err != nil && ctx.Err() == nil {
-				return mcp.Result{}, err
-			}
-		}
-	}
-}
-
-// tell tells a listener what it has not been told.
-func (s *Server) tell(ctx context.Context, l *listener, caller mcp.Caller) error {
-	lists, uris := s.hub.take(l)
-	for _, n := range listNotifications {
-		if lists&n.list == 0 {
-			continue
-		}
-		if err := caller.Notify(ctx, &mcp.Notification{Method: n.method}); err != nil {
-			return err
-		}
-	}
-	for _, uri := range uris {
-		params := append(jsonrpc.AppendString([]byte(`{"uri":`), uri), '}')
-		n := &mcp.Notification{Method: mcp.NotificationResourceUpdated, Params: jsonrpc.Trusted(params)}
-		if err := caller.Notify(ctx, n); err != nil {
-			return err
-		}
-	}
-	return nil
+	return l.End()
 }
 
 // served returns what of a filter the server serves: changes of lists that it

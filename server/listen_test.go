@@ -94,7 +94,7 @@ func watched(opts *server.Options) *server.Server {
 	return s
 }
 
-func TestListenIsAcknowledgedWithWhatIsServed(t *testing.T) {
+func TestListenIsAcknowledgedWithWhatIsServed_B121(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for filter, want := range map[string]string{
 			`{}`: `{}`,
@@ -119,7 +119,7 @@ func TestListenIsAcknowledgedWithWhatIsServed(t *testing.T) {
 	}
 }
 
-func TestListenersHearWhatTheyAskedFor(t *testing.T) {
+func TestListenersHearWhatTheyAskedFor_B121_SEC22(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := watched(nil)
 		tools := listen(t, s, `{"toolsListChanged":true}`)
@@ -141,7 +141,7 @@ func TestListenersHearWhatTheyAskedFor(t *testing.T) {
 	})
 }
 
-func TestChangesBeforeTheAcknowledgementFollowIt(t *testing.T) {
+func TestChangesBeforeTheAcknowledgementFollowIt_B121(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := watched(nil)
 		l := open(t, s, `{"resourceSubscriptions":["u:a"]}`)
@@ -153,7 +153,7 @@ func TestChangesBeforeTheAcknowledgementFollowIt(t *testing.T) {
 	})
 }
 
-func TestPartsOfResourcesAreTold(t *testing.T) {
+func TestPartsOfResourcesAreTold_B152(t *testing.T) {
 	tests := []struct {
 		watch string
 		told  []string
@@ -243,7 +243,7 @@ func TestSlowListenersAreBoundedAndMissNothing(t *testing.T) {
 	})
 }
 
-func TestListensAreBounded(t *testing.T) {
+func TestListensAreBounded_TK1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := watched(&server.Options{MaxListens: 2})
 		first := listen(t, s, `{"toolsListChanged":true}`)

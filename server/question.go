@@ -141,7 +141,10 @@ func SampleRequest(params mcp.CreateMessageParams) mcp.InputRequest {
 }
 
 // RootsRequest returns the question of [Call.Roots], for [NeedInput].
-func RootsRequest() mcp.InputRequest { return mcp.InputRequest{Method: mcp.MethodListRoots} }
+func RootsRequest() mcp.InputRequest {
+	// The official Go SDK's client (v1.8.0) fails without params.
+	return mcp.InputRequest{Method: mcp.MethodListRoots, Params: mcp.JSON("{}")}
+}
 
 func question(method string, params any) mcp.InputRequest {
 	raw, err := mcp.NewJSON(params)

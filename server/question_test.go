@@ -63,7 +63,7 @@ func elicits[T any](ctx context.Context, call *server.Call) error {
 	return err
 }
 
-func TestAnswersToElicitation(t *testing.T) {
+func TestAnswersToElicitation_SEC115(t *testing.T) {
 	form := mcp.ElicitParams{Message: "?", RequestedSchema: mcp.JSON(`{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]}`)}
 	url := mcp.ElicitParams{Mode: mcp.ElicitURL, Message: "?", URL: "https://example.com/"}
 	tests := []struct {
@@ -96,7 +96,7 @@ func TestAnswersToElicitation(t *testing.T) {
 	}
 }
 
-func TestURLElicitationOfALegacyClientHasAnID(t *testing.T) {
+func TestURLElicitationOfALegacyClientHasAnID_B151(t *testing.T) {
 	for revision, want := range map[mcp.Revision]bool{mcp.NewestLegacy: true, mcp.NewestModern: false} {
 		c := answering(`{"action":"accept"}`)
 		within(t, c, mcp.Metadata{Revision: revision, Capabilities: capable.Capabilities}, func(ctx context.Context, call *server.Call) {
@@ -133,7 +133,7 @@ var questions = map[string]struct {
 	}, `{"roots":{}}`},
 }
 
-func TestWhatTheClientHasNotDeclaredIsNotAsked(t *testing.T) {
+func TestWhatTheClientHasNotDeclaredIsNotAsked_SEC14_SEC103(t *testing.T) {
 	for name, q := range questions {
 		for _, capabilities := range []string{``, `{}`, `{"elicitation":null,"sampling":true,"roots":[]}`} {
 			c := answering(`{}`)
@@ -237,7 +237,7 @@ func retry(s *server.Server, name, arguments, state, answers string, who mcp.Pri
 	return got.Content[0].Text, nil
 }
 
-func TestStateComesBackForItsRequestOnly(t *testing.T) {
+func TestStateComesBackForItsRequestOnly_TG5_SEC101(t *testing.T) {
 	const args, answer = `{"a":1,"b":[2]}`, `{"roots":{"roots":[]}}`
 	who := mcp.Principal{Subject: "ada"}
 	synctest.Test(t, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestNeedInputWorksForResourcesAndPromptsToo(t *testing.T) {
 		return string(result.Raw()), err
 	}
 	for method, params := range map[string]string{mcp.MethodReadResource: `{"uri":"u:1"}`, mcp.MethodGetPrompt: `{"name":"p"}`} {
-		if got, err := ask(method, params); err != nil || !strings.HasPrefix(got, `{"inputRequests":{"r":{"method":"roots/list"}},"requestState":"`) {
+		if got, err := ask(method, params); err != nil || !strings.HasPrefix(got, `{"inputRequests":{"r":{"method":"roots/list","params":{}}},"requestState":"`) {
 			t.Errorf("%s: %s, %v", method, got, err)
 		}
 	}

@@ -13,6 +13,21 @@ import (
 // one that was made in this process.
 func isModern(req *mcp.Request) bool { return req.Meta.Revision.Era() != mcp.Legacy }
 
+// newResult returns the beginning of a result of about size bytes: "Servers SHOULD
+// identify themselves in each result" of a modern client (2026-07-28, basic,
+// _meta). Its index saves the edge from looking for what is in it.
+func (s *Server) newResult(req *mcp.Request, size int) jsonrpc.Builder {
+	if !isModern(req) {
+		return jsonrpc.NewBuilder(size)
+	}
+	b := jsonrpc.NewBuilder(size + len(s.prefix))
+	b.AddRaw("resultType", complete)
+	b.AddRaw("_meta", s.meta)
+	return b
+}
+
+var complete = []byte(`"complete"`)
+
 // begin appends the beginning of a result to dst, up to its last member: "Servers
 // SHOULD identify themselves in each result" of a modern client (2026-07-28,
 // basic, _meta).
@@ -84,16 +99,20 @@ func (c *Call) finishRaw(r mcp.Result) mcp.Result {
 
 // textResult returns the result of a tool that is one text.
 func (c *Call) textResult(text string, failed bool) mcp.Result {
-	dst := make([]byte, 0, len(c.server.prefix)+len(text)+len(text)/16+96)
-	dst = c.server.begin(dst, c.req)
-	dst = appendName(dst, "content")
+	const rest = 96
+	b := c.server.newResult(c.req, len(text)+len(text)/16+rest)
+	b.Add("content", func(dst []byte) []byte { return appendTextContent(dst, text) })
+	if failed {
+		b.AddRaw("isError", []byte("true"))
+	}
+	return mcp.Result{Value: b.Value()}
+}
+
+// appendTextContent appends content that is one text.
+func appendTextContent[T string | []byte](dst []byte, text T) []byte {
 	dst = append(dst, `[{"type":"text","text":`...)
 	dst = jsonrpc.AppendString(dst, text)
-	dst = append(dst, "}]"...)
-	if failed {
-		dst = append(dst, `,"isError":true`...)
-	}
-	return mcp.RawResult(append(dst, '}'))
+	return append(dst, "}]"...)
 }
 
 // structuredResult returns the result of a tool that is structured content. "For
@@ -101,12 +120,9 @@ func (c *Call) textResult(text string, failed bool) mcp.Result {
 // return the serialized JSON in a TextContent block" (2025-11-25 and 2026-07-28,
 // server/tools, Structured Content).
 func (c *Call) structuredResult(raw []byte) mcp.Result {
-	dst := make([]byte, 0, len(c.server.prefix)+2*len(raw)+len(raw)/8+128)
-	dst = c.server.begin(dst, c.req)
-	dst = appendName(dst, "content")
-	dst = append(dst, `[{"type":"text","text":`...)
-	dst = jsonrpc.AppendString(dst, raw)
-	dst = append(dst, `}],"structuredContent":`...)
-	dst = append(dst, raw...)
-	return mcp.RawResult(append(dst, '}'))
+	const rest = 128
+	b := c.server.newResult(c.req, 2*len(raw)+len(raw)/8+rest)
+	b.Add("content", func(dst []byte) []byte { return appendTextContent(dst, raw) })
+	b.AddRaw("structuredContent", raw)
+	return mcp.Result{Value: b.Value()}
 }

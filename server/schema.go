@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
@@ -27,7 +28,7 @@ const (
 	MaxSchemaReferences = 10_000
 	// MaxValidationSteps is how many steps checking one value may take. Each time
 	// that a part of the schema is applied to a part of the value is one, with one
-	// more for each 256 bytes of that and for each name or value that the part
+	// more for each 64 bytes of that and for each name or value that the part
 	// lists. Comparing the items of an array with each other takes the square of
 	// their number unless they are simple, and matching a pattern one step for 128
 	// bytes times the pattern's size.
@@ -98,6 +99,17 @@ func newSlow(raw mcp.JSON) (*schema, error) {
 // maxShownReason is how much is told of why a value does not fit, in characters:
 // the library of schemas shows the whole value.
 const maxShownReason = 1000
+
+// checkObject is check for an object that may have an index.
+func (s *schema) checkObject(object *jsonrpc.Value) error {
+	if s.fast == nil {
+		return s.check(object.Raw())
+	}
+	if m := s.fast.checkObject(object, newBudget()); m != nil {
+		return m
+	}
+	return nil
+}
 
 // check returns why raw, valid JSON, is not as the schema has it.
 func (s *schema) check(raw []byte) error {

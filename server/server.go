@@ -61,7 +61,8 @@ type Server struct {
 	// Set at construction.
 	info   mcp.Implementation
 	opts   Options
-	prefix []byte // with which the result of a modern request begins
+	meta   []byte // the _meta of results of modern requests
+	prefix []byte // with which these begin
 	sealer *park.Once
 
 	tools     features[tool]
@@ -92,7 +93,8 @@ func New(info mcp.Implementation, opts *Options) *Server {
 		methods:     make(map[string]MethodFunc),
 		completions: make(map[completionKey]CompleteFunc),
 	}
-	s.prefix = fmt.Appendf(nil, `{"resultType":"complete","_meta":{%q:%s}`, mcp.MetaServerInfo, info.JSON())
+	s.meta = fmt.Appendf(nil, `{%q:%s}`, mcp.MetaServerInfo, info.JSON())
+	s.prefix = fmt.Appendf(nil, `{"resultType":"complete","_meta":%s`, s.meta)
 	if key := s.opts.StateKey; key != nil && len(key) < minStateKey {
 		must("option", "StateKey", fmt.Errorf("%d bytes are fewer than %d", len(key), minStateKey))
 	}

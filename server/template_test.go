@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/yosida95/uritemplate/v3"
@@ -202,4 +203,27 @@ func TestTraversal_TA6_SEC123(t *testing.T) {
 			}
 		}
 	}
+}
+
+func FuzzURITemplates(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"u:{a}", "u:x"}, {"u:{+a}{?b,c*}", "u:x/y?b=1&c=2&c=3"}, {"{a:3}{#f}{.e}{/p*}{;q}", "abc#f.e/p/q;q=1"}, {"u:%41{a}", "u:%41%42"}, {"{a}{a}", "xx"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, template, uri string) {
+		if _, err := uritemplate.New(template); err != nil || template == "" || len(template) > 500 || !utf8.ValidString(uri) {
+			return
+		}
+		defer func() {
+			if reason := fmt.Sprint(recover()); reason != "<nil>" && !strings.Contains(reason, "too large") {
+				t.Error(reason)
+			}
+		}()
+		for name, value := range matched(t, template, uri) {
+			if !strings.Contains(template, name) || !utf8.ValidString(value) || len(value) > len(uri) {
+				t.Errorf("%s and %s: %s is %q", template, uri, name, value)
+			}
+		}
+	})
 }

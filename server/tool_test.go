@@ -6,8 +6,6 @@ import (
 	"errors"
 	"math"
 	"math/big"
-	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"strings"
 	"testing"
@@ -18,7 +16,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/server"
-	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // request returns a request of a modern client.
@@ -205,37 +202,6 @@ func TestArgumentsOfAnyType_B031(t *testing.T) {
 	}
 }
 
-func TestHeaderAnnotationsAreKnownBeforeAnybodyLists(t *testing.T) {
-	s := server.New(mcp.Implementation{Name: "test", Version: "1"}, nil)
-	s.AddTool(mcp.Tool{
-		Name:        "query",
-		InputSchema: mcp.JSON(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`),
-	}, func(context.Context, *server.Call) (mcp.Result, error) {
-		return mcp.RawResult([]byte(`{"content":[]}`)), nil
-	})
-	handler := streamable.NewHandler(s, nil)
-	defer handler.Close()
-	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query","arguments":{"region":"eu"},` +
-		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
-	for _, test := range []struct {
-		region string
-		status int
-	}{{"eu", http.StatusOK}, {"us", http.StatusBadRequest}, {"", http.StatusBadRequest}} {
-		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8421/mcp", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
-		r.Header.Set("Mcp-Method", "tools/call")
-		r.Header.Set("Mcp-Name", "query")
-		if test.region != "" {
-			r.Header.Set("Mcp-Param-Region", test.region)
-		}
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		if w.Code != test.status {
-			t.Errorf("the region %q got the status %d, not %d: %s", test.region, w.Code, test.status, w.Body)
-		}
-	}
-}
 func TestAbsentPropertiesHaveTheirDefaults(t *testing.T) {
 	type options struct{ A, B int }
 	type arguments struct {
@@ -370,7 +336,7 @@ func TestInvalidOutputIsAnInternalErrorThatIsLogged_B163(t *testing.T) {
 	log.hasIncident(t, err, "must be of type object")
 }
 
-func TestErrorsOfTools(t *testing.T) {
+func TestErrorsOfTools_B148(t *testing.T) {
 	peer := jsonrpc.ReadError(value(`{"code":-1,"message":"rejected"}`))
 	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: errors.New("a secret")}
 	tests := []struct {
@@ -403,7 +369,7 @@ func value(raw string) *jsonrpc.Value {
 	return &v
 }
 
-func TestCancelledCallsFailWithTheReasonOfTheirEnd(t *testing.T) {
+func TestCancelledCallsFailWithTheReasonOfTheirEnd_B136(t *testing.T) {
 	log := new(logged)
 	s := newServer(&server.Options{Logger: log.logger()})
 	server.AddTool(s, mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *server.Call, _ struct{}) (string, error) {
@@ -420,7 +386,7 @@ func TestCancelledCallsFailWithTheReasonOfTheirEnd(t *testing.T) {
 	}
 }
 
-func TestCallsOfWhatIsNoTool(t *testing.T) {
+func TestCallsOfWhatIsNoTool_B031(t *testing.T) {
 	s := newServer(nil)
 	if _, err := handle(t, s, mcp.MethodCallTool, `{"name":"t"}`); !errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound}) {
 		t.Errorf("a server without tools says %v", err)

@@ -18,12 +18,13 @@ type typed[In, Out any] struct {
 	input      *schema // nil if arguments are not checked
 	output     *schema // nil if results are not
 	presets    []preset
+	texts      []longText
 	structured bool // a string is structured content
 }
 
 // newTyped returns a typed tool and completes its definition.
 func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out]) (*typed[In, Out], error) {
-	t := &typed[In, Out]{run: run, structured: definition.OutputSchema != nil}
+	t := &typed[In, Out]{run: run, texts: longTextsOf(reflect.TypeFor[In]()), structured: definition.OutputSchema != nil}
 	if err := inferSchemas[In, Out](definition); err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out
 	}
 	t.presets = presetsOf(definition.InputSchema)
 	if t.presets != nil {
-		if _, err := t.decode(withPresets(mcp.JSON("{}"), t.presets), nil); err != nil {
+		if _, err := t.decode(mcp.JSON("{}"), nil); err != nil {
 			return nil, fmt.Errorf("input schema: its defaults: %w", err)
 		}
 	}
@@ -107,17 +108,23 @@ func (t *typed[In, Out]) call(ctx context.Context, c *Call) (mcp.Result, error) 
 // decode returns the arguments as the function takes them, if they are as the
 // schema has it, which may be nil.
 func (t *typed[In, Out]) decode(args mcp.JSON, input *schema) (in In, err error) {
+	object := jsonrpc.Trusted(args)
+	object = object.Indexed() // once for all that looks into it
 	if input != nil {
-		if err := input.check(args); err != nil {
+		if err := input.checkObject(&object); err != nil {
 			return in, err
 		}
 	}
-	args = withPresets(args, t.presets)
+	object = withPresets(object, t.presets)
 	if raw, ok := any(&in).(*mcp.JSON); ok {
-		*raw = bytes.Clone(args)
+		*raw = bytes.Clone(object.Raw())
 		return in, nil
 	}
-	return decode[In](args)
+	rest := takeLongTexts(t.texts, &object, reflect.ValueOf(&in).Elem())
+	if decodeInto(rest, &in) == nil {
+		return in, nil
+	}
+	return decode[In](object.Raw())
 }
 
 // encode returns what the function has returned as a result.

@@ -53,6 +53,7 @@ type Client struct {
 	questions map[string]*question     // by the server's id
 	resources map[string]*subscription // by URI
 	noRoots   bool                     // the server was told that the roots cannot be asked for
+	listens   int                      // listen calls to the session that there have been
 }
 
 // A turn lets one goroutine at a time tell the server something. Unlike a mutex

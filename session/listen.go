@@ -165,12 +165,31 @@ func (c *listenCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 }
 
 // Ask implements [mcp.Caller].
-func (c *listenCaller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	out := c.session.currentOutlet()
-	if out == nil {
-		return mcp.Result{}, mcp.ErrCannotAsk
+func (c *listenCaller) Ask(ctx context.Context, req *mcp.Request) (result mcp.Result, err error) {
+	s := c.session
+	s.mu.Lock()
+	out, outlets := s.outlet, s.outlets
+	s.mu.Unlock()
+	err = mcp.ErrCannotAsk
+	if out != nil {
+		result, err = (&caller{session: s, out: out}).Ask(ctx, req)
 	}
-	return (&caller{session: c.session, out: out}).Ask(ctx, req)
+	if req.Method == mcp.MethodListRoots && errors.Is(err, mcp.ErrCannotAsk) {
+		s.missedRoots(outlets)
+	}
+	return result, err
+}
+
+// missedRoots notes that roots were asked for in vain, at the outlet that was the
+// last of so many: a server is told to ask again when a listen call is opened.
+func (s *Server) missedRoots(outlets int) {
+	s.mu.Lock()
+	changed := s.outlets != outlets
+	s.noRoots = !changed
+	s.mu.Unlock()
+	if changed {
+		s.reopenSessionListen()
+	}
 }
 
 func (s *Server) currentOutlet() Outlet {

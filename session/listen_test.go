@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -100,7 +101,7 @@ func TestOwnListensOpenWithTheOutlet(t *testing.T) {
 	}
 	s.SetOutlet(nil) // as when a GET stream ends
 	lists.notify(t, mcp.NotificationToolsListChanged, `{}`)
-	if _, err := outside.caller.Ask(t.Context(), &mcp.Request{Method: mcp.MethodListRoots}); err == nil {
+	if _, err := outside.caller.Ask(t.Context(), &mcp.Request{Method: mcp.MethodElicit}); err == nil {
 		t.Error("a question was taken although there is nowhere to deliver it")
 	}
 	s.SetOutlet(out)
@@ -112,6 +113,49 @@ func TestOwnListensOpenWithTheOutlet(t *testing.T) {
 	receive(t, "the end", outside.ended)
 	if len(out) != 0 {
 		t.Errorf("sent %s", <-out)
+	}
+}
+
+// deaf is an outlet to a client that cannot be asked now. It calls asked before it
+// says so.
+type deaf struct{ asked func() }
+
+func (d deaf) Send(context.Context, []byte) error {
+	d.asked()
+	return mcp.ErrCannotAsk
+}
+
+// TestRootsAreAskedForAgainWhenTheClientListens: a listen call that is opened
+// again has a server told to ask once more. A client may have begun to listen
+// while it was found out that it does not.
+func TestRootsAreAskedForAgainWhenTheClientListens_B041(t *testing.T) {
+	for _, meanwhile := range []bool{false, true} {
+		t.Run(fmt.Sprintf("meanwhile %t", meanwhile), func(t *testing.T) {
+			b, calls := listening(nil)
+			s := serving(t, b)
+			out := make(outlet, 10)
+			s.SetOutlet(deaf{func() {
+				if meanwhile {
+					s.SetOutlet(out)
+				}
+			}})
+			_, first := own(t, calls)
+			if _, err := first.caller.Ask(t.Context(), &mcp.Request{Method: mcp.MethodListRoots}); !errors.Is(err, mcp.ErrCannotAsk) {
+				t.Errorf("err %v", err)
+			}
+			if !meanwhile {
+				s.SetOutlet(out)
+			}
+			second := receive(t, "the second", calls)
+			if got := string(second.req.Params.Raw()); got != `{"notifications":{"session":true}}` {
+				t.Errorf("filter %s", got)
+			}
+			receive(t, "the end of the first", first.ended)
+			s.SetOutlet(out)
+			if len(calls) != 0 {
+				t.Error("it was opened once more")
+			}
+		})
 	}
 }
 

@@ -16,6 +16,7 @@ type question struct {
 	req       *mcp.Request
 	withdrawn context.Context // of this one question
 	withdraw  context.CancelFunc
+	listens   int // the client's, when it came
 }
 
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
@@ -42,7 +43,7 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 	})
 	if !asked {
 		c.forget(q)
-		c.refuse(ctx, method, m.ID)
+		c.refuse(ctx, q)
 	}
 }
 
@@ -55,7 +56,7 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 	switch {
 	case q.withdrawn.Err() != nil:
 	case errors.Is(err, mcp.ErrCannotAsk) && !isWire(err):
-		c.refuse(ctx, q.req.Method, q.id)
+		c.refuse(ctx, q)
 	default:
 		c.reply(ctx, q.id, result, err)
 	}
@@ -86,6 +87,7 @@ func (c *Client) open(id jsonrpc.ID, req *mcp.Request) *question {
 	q.withdrawn, q.withdraw = context.WithCancel(context.Background())
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	q.listens = c.listens
 	c.questions[id.Key()] = q
 	return q
 }
@@ -173,14 +175,21 @@ func Refusal(method string, capabilities []byte) (mcp.Result, error) {
 	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error: nobody can be asked just now")
 }
 
-func (c *Client) refuse(ctx context.Context, method string, id jsonrpc.ID) {
-	if method == mcp.MethodListRoots {
-		c.mu.Lock()
-		c.noRoots = true
-		c.mu.Unlock()
+// refuse answers a question that nobody can be asked. Who has begun to listen
+// since it came could not be told yet to be asked for the roots.
+func (c *Client) refuse(ctx context.Context, q *question) {
+	result, err := Refusal(q.req.Method, c.opts.Capabilities)
+	c.reply(ctx, q.id, result, err)
+	if q.req.Method != mcp.MethodListRoots {
+		return
 	}
-	result, err := Refusal(method, c.opts.Capabilities)
-	c.reply(ctx, id, result, err)
+	c.mu.Lock()
+	c.noRoots = true
+	late := c.listens != q.listens
+	c.mu.Unlock()
+	if late {
+		c.offerRoots(ctx)
+	}
 }
 
 // offerRoots tells a server to ask for the roots again which asked when nobody

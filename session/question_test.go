@@ -249,6 +249,32 @@ func TestWithdrawnQuestionIsNotAnswered(t *testing.T) {
 	}
 }
 
+// TestRootsAreOfferedToWhoListensMeanwhile: a client listens anew while it turns
+// out that it could not be asked before.
+func TestRootsAreOfferedToWhoListensMeanwhile_B041(t *testing.T) {
+	w := newWire(nil)
+	c := connected(t, w, asksEverything)
+	asked, refused := make(chan struct{}), make(chan struct{})
+	first := newListener()
+	first.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+		close(asked)
+		<-refused
+		return mcp.Result{}, mcp.ErrCannotAsk
+	}
+	filter := mcp.Filter{Session: true}
+	handle(t, c, &mcp.Request{Method: mcp.MethodListen, Params: filter.Params(), Meta: legacyMeta("a", "")}, first)
+	receive(t, "the acknowledgement", first.acked)
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
+	receive(t, "the question", asked)
+	_, r := listen(t, c, legacyMeta("a", ""), filter)
+	close(refused)
+	w.await(t, 1, mcp.NotificationRootsListChanged)
+	r.stop()
+	if got := w.all(mcp.NotificationRootsListChanged); len(got) != 1 {
+		t.Errorf("sent %q", got)
+	}
+}
+
 // TestRootsAreOfferedAgain_B041: many servers ask for the roots right after the
 // handshake, when the client cannot be asked yet, and never again unless told.
 func TestRootsAreOfferedAgain_B041(t *testing.T) {

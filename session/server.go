@@ -51,6 +51,8 @@ type Server struct {
 	serving      map[string]context.CancelCauseFunc // requests by id
 	listens      map[string]*listen                 // by URI; "" is the session's own
 	outlet       Outlet                             // for what belongs to no request
+	outlets      int                                // how often it was set
+	noRoots      bool                               // roots were asked for in vain since
 }
 
 // NewServer returns a session that waits for initialize. It must be closed.
@@ -130,13 +132,22 @@ func (s *Server) Initialize(ctx context.Context, m *jsonrpc.Message) (mcp.Result
 }
 
 // SetOutlet says where messages go that belong to no request, and opens the
-// session's own listen call if there is none yet.
+// session's own listen call if there is none yet. It is called again whenever the
+// client can be asked anew: servers that have asked for the roots in vain do so
+// again then.
 func (s *Server) SetOutlet(out Outlet) {
 	s.mu.Lock()
 	s.outlet = out
+	s.outlets++
+	missed := s.noRoots && out != nil
+	s.noRoots = s.noRoots && !missed
 	s.mu.Unlock()
-	if out != nil {
-		s.openOwnListens()
+	if out == nil {
+		return
+	}
+	s.openOwnListens()
+	if missed {
+		s.reopenSessionListen()
 	}
 }
 

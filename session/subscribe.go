@@ -34,6 +34,9 @@ func (c *Client) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		return mcp.Result{}, err
 	}
 	if granted.Session {
+		c.mu.Lock()
+		c.listens++
+		c.mu.Unlock()
 		c.offerRoots(ctx)
 	}
 	_, err = call.Wait(ctx, caller, 0)

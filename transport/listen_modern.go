@@ -77,7 +77,7 @@ func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 		if !c.listensFor(n) {
 			return nil
 		}
-		params = mcp.WithSubscription(&params, c.ID)
+		return notifySubscriber(ctx, c.Out, c.ID, n)
 	case n.Method == mcp.NotificationMessage:
 		level, _ := params.LookupString("level")
 		if !c.Request.Meta.LogLevel.Includes(mcp.Level(level)) {
@@ -89,6 +89,11 @@ func (c *ModernCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 	return WithFrame(
 		func(dst []byte) []byte { return jsonrpc.AppendNotification(dst, n.Method, &params) },
 		func(frame []byte) error { return c.Out.Send(ctx, frame) })
+}
+
+// NotifyAll implements [mcp.Batcher].
+func (c *ModernCaller) NotifyAll(ctx context.Context, list []*mcp.Notification) error {
+	return notifyAll(ctx, c.Out, c.Notify, list)
 }
 
 // listensFor reports whether a listen call has asked for a notification

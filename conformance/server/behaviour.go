@@ -28,7 +28,7 @@ func addBehaviourTools(s *server.Server) {
 		server.AddTool(s, mcp.Tool{Name: name, Description: description}, run)
 	}
 	add("test_error_handling", "Fails.", func(context.Context, *server.Call, nothing) (string, error) {
-		return "", errors.New("This tool intentionally returns an error for testing")
+		return "", errors.New("the tool fails, as it was asked to")
 	})
 	add("test_tool_with_logging", "Sends three log messages.", logging)
 	add("test_logging_tool", "Sends log messages if they are wanted.", logging)

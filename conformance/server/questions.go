@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/server"
@@ -70,13 +71,13 @@ func sample(ctx context.Context, c *server.Call, in struct {
 	if err != nil {
 		return "", err
 	}
-	text := ""
+	var text strings.Builder
 	for _, block := range answer.Content {
 		if t, ok := block.(*mcp.Text); ok {
-			text += t.Text
+			text.WriteString(t.Text)
 		}
 	}
-	return "LLM response: " + text, nil
+	return "LLM response: " + text.String(), nil
 }
 
 func elicit(ctx context.Context, c *server.Call, message, form string) (string, error) {

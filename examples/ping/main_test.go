@@ -1,52 +1,19 @@
 package main
 
 import (
-	"bufio"
 	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/exampletest"
 )
 
 // TestMain lets the test binary be the example as well.
-func TestMain(m *testing.M) {
-	if os.Getenv("BE_THE_EXAMPLE") != "" {
-		main()
-		return
-	}
-	m.Run()
-}
-
-// start starts the example, which is killed if it takes too long.
-func start(t *testing.T) (cmd *exec.Cmd, in io.WriteCloser, out *bufio.Reader) {
-	t.Helper()
-	cmd = exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "BE_THE_EXAMPLE=1", "GORACE=atexit_sleep_ms=0")
-	cmd.Stderr = t.Output()
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	pipe, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	late := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })
-	t.Cleanup(func() {
-		late.Stop()
-		_ = cmd.Process.Kill()
-	})
-	return cmd, in, bufio.NewReader(pipe)
-}
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 func TestPingIsAnswered_S278(t *testing.T) {
-	cmd, in, out := start(t)
+	cmd, in, out := exampletest.Start(t)
 	for _, tt := range []struct{ send, want string }{
 		{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"result":{"pong":true}}`},
 		{`{"jsonrpc":"2.0","id":"two","method":"pong"}`, `{"jsonrpc":"2.0","id":"two","error":{"code":-32601,"message":"Method not found"}}`},
@@ -74,7 +41,7 @@ func TestPingIsAnswered_S278(t *testing.T) {
 }
 
 func TestSIGTERMEndsWell_S279(t *testing.T) {
-	cmd, in, out := start(t)
+	cmd, in, out := exampletest.Start(t)
 	const pings = 100
 	if _, err := io.WriteString(in, strings.Repeat(`{"jsonrpc":"2.0","id":1,"method":"ping"}`+"\n", pings)); err != nil {
 		t.Fatal(err)

@@ -1,30 +1,19 @@
 package main
 
 import (
-	"context"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/exampletest"
 )
 
 // TestMain lets the test binary be the example as well.
-func TestMain(m *testing.M) {
-	if os.Getenv("BE_THE_EXAMPLE") != "" {
-		main()
-		return
-	}
-	m.Run()
-}
+func TestMain(m *testing.M) { exampletest.Main(m, main) }
 
 // converse runs the example and returns what it answers to lines of input.
 func converse(t *testing.T, lines ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), "BE_THE_EXAMPLE=1", "GORACE=atexit_sleep_ms=0")
+	cmd := exampletest.Command()
 	cmd.Stdin = strings.NewReader(strings.Join(lines, "\n") + "\n")
 	cmd.Stderr = t.Output()
 	output, err := cmd.Output()

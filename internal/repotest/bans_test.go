@@ -26,6 +26,7 @@ var bans = []ban{
 		reason: "a process is started in one place, where its whole group also ends",
 		except: []exception{
 			{"internal/process", "is that place"},
+			{"internal/exampletest", "runs the examples in their tests"},
 		},
 	},
 	{

@@ -31,6 +31,7 @@ type exchange struct {
 
 	mu       sync.Mutex
 	stream   *eventStream // once it is one, guarded by mu
+	corked   bool         // more comes before the client need get it, guarded by mu
 	finished bool         // guarded by mu
 }
 
@@ -77,7 +78,26 @@ func (x *exchange) send(frame []byte) error {
 	if err := x.open(); err != nil {
 		return err
 	}
-	return x.stream.message(frame)
+	return x.stream.message(frame, x.corked)
+}
+
+// Cork holds back what is sent, so that many messages go out in one piece. It may
+// be overlooked: what is a lot goes out before Uncork.
+func (x *exchange) Cork() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.corked = true
+}
+
+// Uncork sends what Cork has held back.
+func (x *exchange) Uncork() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.corked = false
+	if x.stream == nil || x.finished {
+		return nil
+	}
+	return x.stream.flush()
 }
 
 // open makes the reply an event stream. x.mu is held.
@@ -145,14 +165,15 @@ func (x *exchange) finish(status int, frame []byte) {
 		x.out.json(status, frame)
 	default:
 		// A client that has gone needs no telling.
-		_ = x.stream.message(frame)
+		_ = x.stream.message(frame, false)
 	}
 }
 
 // An eventStream writes events to an HTTP reply. It must not be used
 // concurrently.
 type eventStream struct {
-	out *output
+	out  *output
+	held int // bytes that were written and not flushed
 }
 
 // openStream begins an event stream.
@@ -172,21 +193,42 @@ var (
 	noBuffering = []string{"no"}
 )
 
-// message sends one JSON-RPC message as an event.
-func (s *eventStream) message(frame []byte) error {
+// message sends one JSON-RPC message as an event. If more are to follow at once,
+// it may stay behind until flush.
+func (s *eventStream) message(frame []byte, more bool) error {
 	if s.out.opts.Tap != nil {
 		s.out.opts.Tap(true, frame)
 	}
-	s.out.writeSoon()
+	if s.held == 0 {
+		s.out.writeSoon()
+	}
 	if _, err := io.WriteString(s.out.w, "event: message\ndata: "); err != nil {
 		return err
 	}
-	if err := s.out.write(frame); err != nil {
+	if err := s.write(frame); err != nil {
 		return err
 	}
 	if _, err := io.WriteString(s.out.w, "\n\n"); err != nil {
 		return err
 	}
+	if s.held += len(frame); more && s.held < maxPiece {
+		return nil
+	}
+	return s.flush()
+}
+
+// write writes a part of an event. The deadline of a small one has been set.
+func (s *eventStream) write(p []byte) error {
+	if len(p) > maxPiece {
+		return s.out.write(p)
+	}
+	_, err := s.out.w.Write(p)
+	return err
+}
+
+// flush sends what was written.
+func (s *eventStream) flush() error {
+	s.held = 0
 	return s.out.rc.Flush()
 }
 
@@ -197,7 +239,7 @@ func (s *eventStream) events(wire ...[]byte) error {
 			return err
 		}
 	}
-	return s.out.rc.Flush()
+	return s.flush()
 }
 
 // prime sends an event without data, which tells the client where it is in the

@@ -31,10 +31,22 @@ func newGuard(hosts, origins []string) guard {
 	return g
 }
 
+// MaxHeaders is how many lines of headers a request may have. How long they may
+// be together is said to net/http.
+const MaxHeaders = 200
+
 // check returns why a request must not be served, nil if it may be. It sets the
 // CORS headers of one that may.
 func (g *guard) check(h http.Header, r *http.Request) *reject {
 	h["Vary"] = varyOrigin
+	lines := 0
+	for _, values := range r.Header {
+		lines += len(values)
+	}
+	if lines > MaxHeaders {
+		return invalid(http.StatusRequestHeaderFieldsTooLarge,
+			"Request Header Fields Too Large: %d headers are over the limit MaxHeaders of %d", lines, MaxHeaders)
+	}
 	if !g.hostAllowed(r) {
 		return forbidden("Host %q is not served here", r.Host)
 	}

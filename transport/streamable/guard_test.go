@@ -120,6 +120,29 @@ func TestGuardStandsBeforeEveryRoute(t *testing.T) {
 	}
 }
 
+// TestHeadersAreCounted: on every route, and exactly.
+func TestHeadersAreCounted_TK1_SEC23(t *testing.T) {
+	b, _, paths := guarded(t, streamable.HandlerOptions{})
+	for _, path := range append(paths, "/", "/anything") {
+		r := b.at(path).do(t, "GET", "", http.Header{"X-Many": make([]string, streamable.MaxHeaders+1)})
+		if r.status != http.StatusRequestHeaderFieldsTooLarge || !strings.Contains(r.body, "limit MaxHeaders of 200") {
+			t.Errorf("%s: %s", path, r)
+		}
+	}
+	body := modernRequest("1", "tools/list", "")
+	for more, want := range []int{http.StatusOK, http.StatusRequestHeaderFieldsTooLarge} {
+		h := streamable.NewHandler(echo, nil)
+		r := httptest.NewRequest("POST", "http://localhost/mcp", strings.NewReader(body))
+		r.Header = modernHeader(t, body)
+		r.Header["X-Many"] = make([]string, streamable.MaxHeaders+more-len(r.Header))
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("the limit and %d more: HTTP %d %s", more, w.Code, w.Body)
+		}
+		h.Close()
+	}
+}
+
 func TestGuardOnTheWire(t *testing.T) {
 	b, port, _ := guarded(t, streamable.HandlerOptions{})
 	for _, tt := range []struct {

@@ -134,14 +134,17 @@ func (o *HandlerOptions) withDefaults() HandlerOptions {
 // is safe for concurrent use. [Handler.Close] ends its streams and sessions.
 type Handler struct {
 	// Set at construction.
-	handler  mcp.Handler
-	opts     HandlerOptions
-	lot      *park.Lot // handler for requests of modern clients
-	guard    guard
-	sessions *session.Table
-	headers  *mcp.ToolHeaders
-	ctx      context.Context // ends streams that wait for changes
-	cancel   context.CancelCauseFunc
+	handler mcp.Handler
+	opts    HandlerOptions
+	lot     *park.Lot // handler for requests of modern clients
+	// subscriber takes listen calls of modern clients; nil if the handler is
+	// none.
+	subscriber mcp.Subscriber
+	guard      guard
+	sessions   *session.Table
+	headers    *mcp.ToolHeaders
+	ctx        context.Context // ends streams that wait for changes
+	cancel     context.CancelCauseFunc
 
 	inFlight atomic.Int64 // messages being served
 
@@ -165,6 +168,7 @@ func NewHandler(handler mcp.Handler, opts *HandlerOptions) *Handler {
 		deliveries: make(map[eventlog.Stream]*delivery),
 		own:        make(map[string]*ownStream),
 	}
+	h.subscriber, _ = handler.(mcp.Subscriber)
 	sessions, ended := o.Sessions, o.Sessions.Ended
 	sessions.Ended = func(id string) {
 		h.forget(id)
@@ -271,6 +275,10 @@ func (h *Handler) post(out *output) *reject {
 	}
 	p.accept, p.body = accept, body
 	rej := p.serve()
+	if open := p.open; open != nil {
+		h.wait(p, open)
+		return nil
+	}
 	p.reuse = rej == nil && !p.kept && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize
 	return rej
 }
@@ -282,8 +290,9 @@ type post struct {
 	out    *output
 	accept accepts
 	m      jsonrpc.Message
-	kept   bool // body is in use when the post has been served
-	handed bool // a reply that may outlive the POST holds all now
+	open   *openSubscription // that the post has begun; nil for none
+	kept   bool              // body is in use when the post has been served
+	handed bool              // a reply that may outlive the POST holds all now
 }
 
 // leave ends the post.

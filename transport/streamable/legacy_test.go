@@ -420,7 +420,8 @@ func TestAbandonedClientsLeaveNothing_TK3(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
-		if n, after := h.Sessions(), runtime.NumGoroutine(); n != 0 || after > before {
+		// What is left of other tests may come and go; a leak here is of 2000.
+		if n, after := h.Sessions(), runtime.NumGoroutine(); n != 0 || after > before+100 {
 			t.Errorf("%d sessions are left, and %d goroutines of %d", n, after, before)
 		}
 	})

@@ -31,6 +31,10 @@ func (p *post) modern() *reject {
 		return rej
 	}
 	x := newExchange(p.out, p.accept, nil)
+	if req.Method == mcp.MethodListen && p.h.subscriber != nil {
+		p.subscribe(req, x)
+		return nil
+	}
 	result, err := p.handleModern(req, x)
 	if err == nil && req.Method == mcp.MethodListTools {
 		result = p.h.learn(result)

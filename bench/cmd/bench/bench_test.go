@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	o, err := parseOptions([]string{
 		"-quick", "-reps", "2", "-time", "5ms", "-sizes", "100,65536", "-inflight", "2", "-revisions", "2026-07-28",
-		"-only", "floor-typed", "-module", "../..", "-dir", dir, "-json", "all.json", "-md", "all.md",
+		"-only", "floor-typed", "-streams", "5", "-module", "../..", "-dir", dir, "-json", "all.json", "-md", "all.md",
 	}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestRun(t *testing.T) {
 	}
 	for _, want := range []string{
 		"## Targets", "not measured", "## Streamable HTTP, 2026-07-28, 64 KiB", "## stdio, 2026-07-28, 100 B",
-		"| 2 | floor |", "| 2 | floor-typed |", "| floor-bridge |", "## Heap per call",
+		"| 2 | floor |", "| 2 | floor-typed |", "| floor-bridge |", "## Heap per call", "## Subscriptions over HTTP", "| floor-listen |",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in the report", want)
@@ -73,10 +73,30 @@ func TestOptions(t *testing.T) {
 	if o.revisions.String() != "2025-11-25" || o.transports.String() != "bridge" {
 		t.Errorf("lists: %s, %s", &o.revisions, &o.transports)
 	}
-	for _, args := range []string{"-reps 0", "-sizes x", "-sizes 0", "-only (", "-transports tcp", "-revisions 1", "extra"} {
+	for _, args := range []string{"-reps 0", "-sizes x", "-sizes 0", "-only (", "-transports tcp", "-revisions 1", "extra", "-streams 0", "-calls 0", "correlate -calls 0", "correlate extra"} {
 		if _, err := parseOptions(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%s: no error", args)
 		}
+	}
+}
+
+// The checks of replies are a command of their own, with the same flags.
+func TestCorrelate(t *testing.T) {
+	o, err := parseOptions([]string{"-module", "../..", "correlate", "-calls", "200", "-connections", "8", "-only", "^floor$"}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, progress bytes.Buffer
+	if err := correlate(t.Context(), o, &out, &progress); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"| floor | 2025-11-25 | 200 | 0 | 0 |", "| floor | 2026-07-28 | 200 | 0 | 0 |"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, &out)
+		}
+	}
+	if want := "floor, 2026-07-28: 200 of 200 calls, 0 crossed\n"; !strings.HasSuffix(progress.String(), want) {
+		t.Errorf("it says %q, not %q at the end", &progress, want)
 	}
 }
 
@@ -138,7 +158,7 @@ func TestTargets(t *testing.T) {
 			}
 		}
 	}
-	if got["reached"] != 8 || got["missed"] != 1 || got["not measured"] != 5 {
+	if got["reached"] != 8 || got["missed"] != 1 || got["not measured"] != 19 {
 		t.Errorf("verdicts %v in\n%s", got, &b)
 	}
 }

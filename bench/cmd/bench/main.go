@@ -29,7 +29,11 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
 		os.Exit(exitUsage)
 	}
-	err = run(ctx, o, os.Stdout, os.Stderr)
+	if o.correlate {
+		err = correlate(ctx, o, os.Stdout, os.Stderr)
+	} else {
+		err = run(ctx, o, os.Stdout, os.Stderr)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
@@ -96,14 +100,25 @@ func parseOptions(args []string, errOut io.Writer) (*options, error) {
 	fs.Var(&o.only, "only", "measure contestants whose name matches this regular `expression`, and the floors")
 	fs.Var(&o.sizes, "sizes", "bytes of the text argument")
 	fs.Var(&o.inFlight, "inflight", "calls in flight")
-	fs.Var(&o.transports, "transports", "of stdio, http and bridge")
+	fs.Var(&o.transports, "transports", "of stdio, http, bridge and listen")
+	fs.IntVar(&o.streams, "streams", o.streams, "subscriptions of one server")
 	fs.Var(&o.revisions, "revisions", "protocol revisions")
 	fs.StringVar(&o.json, "json", "", "write every single figure to this `file`")
 	fs.StringVar(&o.md, "md", "", "write the tables to this `file` too")
 	fs.StringVar(&o.dir, "dir", ".", "directory that -json and -md are relative to")
 	fs.StringVar(&o.module, "module", ".", "directory of the benchmarks' module")
+	fs.IntVar(&o.calls, "calls", o.calls, "calls in all, of "+correlateCommand)
+	fs.IntVar(&o.connections, "connections", o.connections, "connections of "+correlateCommand)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
+	}
+	if o.correlate = fs.Arg(0) == correlateCommand; o.correlate {
+		if o.only.String() == "" {
+			o.only = pattern{correlateOnly}
+		}
+		if err := fs.Parse(fs.Args()[1:]); err != nil {
+			return nil, err
+		}
 	}
 	if fs.NArg() > 0 {
 		return nil, fmt.Errorf("unexpected argument %q", fs.Arg(0))

@@ -62,9 +62,17 @@ func (m *meter) measureAll(ctx context.Context, rep int, t transport, r wire.Rev
 			m.note(c, t, r, m.measureStart(ctx, rep, r, c))
 		}
 	}
+	if t == listen {
+		for _, c := range contestants {
+			m.note(c, t, r, m.measureListen(ctx, rep, r, c))
+		}
+		return
+	}
 	for _, cl := range m.cells(t, r) {
 		for _, c := range contestants {
-			m.note(c, t, r, m.measureCell(ctx, rep, cl, c))
+			if m.takesPart(c, cl) {
+				m.note(c, t, r, m.measureCell(ctx, rep, cl, c))
+			}
 		}
 	}
 }
@@ -75,7 +83,7 @@ func (m *meter) inTurn(rep int, t transport, r wire.Revision) []*contest.Contest
 	var list []*contest.Contestant
 	for i := range m.contestants {
 		c := &m.contestants[i]
-		if transportOf(c) == t && c.Speaks(r) {
+		if transportOf(c) == t && c.Speaks(r) && (m.options.unchecked || !c.Unchecked) {
 			list = append(list, c)
 		}
 	}
@@ -87,8 +95,11 @@ func (m *meter) inTurn(rep int, t transport, r wire.Revision) []*contest.Contest
 }
 
 func transportOf(c *contest.Contestant) transport {
-	if c.Bridge {
+	switch {
+	case c.Bridge:
 		return bridge
+	case c.Listen:
+		return listen
 	}
 	return transport(c.Transport)
 }
@@ -101,12 +112,17 @@ func (m *meter) cells(t transport, r wire.Revision) []cell {
 	var list []cell
 	for _, size := range m.options.sizes.values {
 		for _, n := range m.options.inFlight.values {
-			if size*n <= m.options.mostInFlight {
+			if size*n <= mostEver {
 				list = append(list, cell{t, r, size, n})
 			}
 		}
 	}
 	return list
+}
+
+// takesPart reports whether a contestant is measured in a cell of its transport.
+func (m *meter) takesPart(c *contest.Contestant, cl cell) bool {
+	return cl.Size*cl.InFlight <= m.options.mostInFlight || c.Typed || c.Name == contest.FloorTyped
 }
 
 func bridgeCells(r wire.Revision) []cell {
@@ -195,6 +211,9 @@ func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // measureHeaps takes the heap figures, once, as they hardly vary.
 func (m *meter) measureHeaps(ctx context.Context) {
 	for _, t := range m.options.transports.values {
+		if t == listen {
+			continue
+		}
 		for _, r := range m.options.revisions.values {
 			for _, size := range m.options.heapSizes {
 				for _, c := range m.inTurn(0, t, r) {

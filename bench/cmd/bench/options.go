@@ -25,11 +25,18 @@ type options struct {
 	// heapSizes are the sizes whose heap figures are taken.
 	heapSizes []int
 	// mostInFlight is how many bytes are in flight at most; cells with more
-	// are left out.
+	// are left out, except for typed tools, of which the targets ask for more.
 	mostInFlight int
-	json, md     string
-	dir          string
-	module       string
+	// unchecked measures typed tools that do not check their arguments, too.
+	unchecked bool
+	streams   int // subscriptions of one server
+	// correlate checks replies instead of measuring, with so many calls and
+	// connections.
+	correlate          bool
+	calls, connections int
+	json, md           string
+	dir                string
+	module             string
 }
 
 // A transport is what contestants are compared over; bridges are a kind of
@@ -40,26 +47,35 @@ const (
 	stdio  = transport(contest.Stdio)
 	http   = transport(contest.HTTP)
 	bridge = transport("bridge")
+	listen = transport("listen") // subscriptions over HTTP
 )
 
 func parseTransport(s string) (transport, error) {
 	switch t := transport(s); t {
-	case stdio, http, bridge:
+	case stdio, http, bridge, listen:
 		return t, nil
 	}
-	return "", fmt.Errorf("unknown transport %q, want %s, %s or %s", s, stdio, http, bridge)
+	return "", fmt.Errorf("unknown transport %q, want %s, %s, %s or %s", s, stdio, http, bridge, listen)
 }
 
 const (
 	small  = 100
+	kibi   = 1 << 10 // only heap figures
 	medium = 64 << 10
 	large  = 1 << 20
 )
 
+// mostEver is mostInFlight for typed tools, and for all without -quick.
+const mostEver = 16 * large
+
 func fullOptions() *options {
 	const (
-		reps     = 5
-		cellTime = 300 * time.Millisecond
+		reps    = 5
+		streams = 1000
+
+		calls       = 1_000_000
+		connections = 256
+		cellTime    = 300 * time.Millisecond
 	)
 	sizes := []int{small, medium, large}
 	return &options{
@@ -68,11 +84,15 @@ func fullOptions() *options {
 		only:       pattern{regexp.MustCompile("")},
 		sizes:      list[int]{sizes, strconv.Atoi},
 		inFlight:   list[int]{[]int{1, 16, 256}, strconv.Atoi},
-		transports: list[transport]{[]transport{stdio, http, bridge}, parseTransport},
+		transports: list[transport]{[]transport{stdio, http, bridge, listen}, parseTransport},
 		revisions:  list[wire.Revision]{[]wire.Revision{wire.Legacy, wire.Modern}, wire.ParseRevision},
-		heapSizes:  sizes,
+		heapSizes:  []int{small, kibi, medium, large},
 
-		mostInFlight: 16 * large,
+		mostInFlight: mostEver,
+		unchecked:    true,
+		streams:      streams,
+		calls:        calls,
+		connections:  connections,
 	}
 }
 
@@ -92,13 +112,14 @@ func (o *options) quicken(given map[string]bool) {
 	if !given["inflight"] {
 		o.inFlight.values = []int{1, 16}
 	}
-	o.heapSizes = []int{small}
+	o.heapSizes = []int{small, kibi}
 	o.mostInFlight = large
+	o.unchecked = false
 }
 
 func (o *options) validate() error {
-	if o.reps < 1 || o.time <= 0 {
-		return errors.New("-reps and -time must be positive")
+	if o.reps < 1 || o.time <= 0 || o.streams < 1 {
+		return errors.New("-reps, -time and -streams must be positive")
 	}
 	for _, n := range slices.Concat(o.sizes.values, o.inFlight.values) {
 		if n < 1 {
@@ -106,8 +127,11 @@ func (o *options) validate() error {
 		}
 	}
 	o.heapSizes = slices.DeleteFunc(slices.Clone(o.heapSizes), func(n int) bool {
-		return !slices.Contains(o.sizes.values, n)
+		return n != kibi && !slices.Contains(o.sizes.values, n)
 	})
+	if o.calls < 1 || o.connections < 1 {
+		return errors.New("-calls and -connections must be positive")
+	}
 	return nil
 }
 

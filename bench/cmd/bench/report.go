@@ -23,7 +23,11 @@ func render(r *results) []byte {
 	for _, t := range []transport{http, stdio} {
 		renderLoads(&b, r, t)
 	}
+	for _, t := range []transport{http, stdio} {
+		renderTyped(&b, r, t)
+	}
 	renderBridges(&b, r)
+	renderListen(&b, r)
 	renderHeaps(&b, r)
 	if len(r.Failures) > 0 {
 		b.WriteString("\n## Not measured\n\n")
@@ -35,7 +39,7 @@ func render(r *results) []byte {
 }
 
 func renderTargets(b *bytes.Buffer, r *results) {
-	b.WriteString("\n## Targets\n\nRatios are to `floor`, a bridge's to `floor-bridge`.\n\n")
+	b.WriteString("\n## Targets\n\nRatios are to `floor`, a bridge's to `floor-bridge`; those of typed tools, which\ncheck their arguments, say to what.\n\n")
 	row(b, "target", "revision", "limit", "figure", "verdict")
 	rule(b, "lllrl")
 	for _, t := range targets() {
@@ -45,6 +49,9 @@ func renderTargets(b *bytes.Buffer, r *results) {
 		}
 		for _, rev := range r.revisions() {
 			s := t.measure(r, rev)
+			if s == inapplicable {
+				continue
+			}
 			verdict := "missed"
 			switch {
 			case s.N == 0:
@@ -58,10 +65,7 @@ func renderTargets(b *bytes.Buffer, r *results) {
 }
 
 func renderLoads(b *bytes.Buffer, r *results, t transport) {
-	title := "Streamable HTTP"
-	if t == stdio {
-		title = "stdio"
-	}
+	title := title(t)
 	var group cell
 	for _, c := range r.cells(t) {
 		if c.Revision != group.Revision || c.Size != group.Size {
@@ -71,7 +75,7 @@ func renderLoads(b *bytes.Buffer, r *results, t transport) {
 				"CPU / 10,000", "× floor", "peak memory")
 			rule(b, "rlrrrrrrrr")
 		}
-		for _, name := range names(r, c) {
+		for _, name := range names(r, c, notTyped) {
 			row(b, strconv.Itoa(c.InFlight), name,
 				median(r.spread(c, name, perSecond), count), between(r.ratio(c, name, perSecond), plain),
 				median(r.spread(c, name, p50), latency), between(r.ratio(c, name, p50), plain),
@@ -82,12 +86,50 @@ func renderLoads(b *bytes.Buffer, r *results, t transport) {
 	}
 }
 
-// names returns the contestants measured in a cell, in the order of
-// [contest.All].
-func names(r *results, c cell) []string {
+func title(t transport) string {
+	if t == stdio {
+		return "stdio"
+	}
+	return "Streamable HTTP"
+}
+
+// renderTyped writes the tables of tools that are functions of Go types.
+func renderTyped(b *bytes.Buffer, r *results, t transport) {
+	var group cell
+	for _, c := range r.cells(t) {
+		list := names(r, c, isTyped)
+		if len(list) < 2 {
+			continue
+		}
+		if c.Revision != group.Revision || c.Size != group.Size {
+			group = c
+			fmt.Fprintf(b, "\n## Typed tools, %s, %s, %s\n\n", title(t), c.Revision, size(c.Size))
+			row(b, "in flight", "contestant", "calls/s", "× best peer", "× best unchecked", "p50", "× floor-typed", "p99",
+				"CPU / 10,000", "× floor-typed", "peak memory")
+			rule(b, "rlrrrrrrrrr")
+		}
+		for _, name := range list {
+			row(b, strconv.Itoa(c.InFlight), name,
+				median(r.spread(c, name, perSecond), count),
+				between(r.toPeer(c, name, false), plain), between(r.toPeer(c, name, true), plain),
+				median(r.spread(c, name, p50), latency), between(r.toTyped(c, name, p50), plain),
+				median(r.spread(c, name, p99), latency),
+				median(r.spread(c, name, cpu), cpuSeconds), between(r.toTyped(c, name, cpu), plain),
+				median(r.spread(c, name, peak), mebibytes))
+		}
+	}
+}
+
+func isTyped(c *contest.Contestant) bool  { return c.Typed || c.Name == contest.FloorTyped }
+func notTyped(c *contest.Contestant) bool { return !c.TypedOnly() }
+func isBridge(c *contest.Contestant) bool { return c.Bridge }
+
+// names returns those of the contestants measured in a cell that are wanted, in
+// the order of [contest.All].
+func names(r *results, c cell, wanted func(*contest.Contestant) bool) []string {
 	var list []string
 	for _, k := range contest.All() {
-		if transportOf(&k) == c.Transport && r.spread(c, k.Name, perSecond).N > 0 {
+		if wanted(&k) && transportOf(&k) == c.Transport && r.spread(c, k.Name, perSecond).N > 0 {
 			list = append(list, k.Name)
 		}
 	}
@@ -99,7 +141,7 @@ func renderBridges(b *bytes.Buffer, r *results) {
 		var list []string
 		cells := bridgeCells(rev)
 		for _, c := range cells {
-			for _, n := range names(r, c) {
+			for _, n := range names(r, c, isBridge) {
 				if !slices.Contains(list, n) {
 					list = append(list, n)
 				}

@@ -16,6 +16,8 @@ type results struct {
 	Loads    []load  `json:"loads"`
 	Heaps    []heap  `json:"heaps"`
 	Starts   []start `json:"starts"`
+	// Listenings are of contestants with subscriptions.
+	Listenings []listening `json:"listenings,omitempty"`
 	// Failures are contestants that could not be measured somewhere.
 	Failures []string `json:"failures,omitempty"`
 }
@@ -117,7 +119,32 @@ func (r *results) spread(c cell, contestant string, m metric) spread {
 // ratio returns a contestant's figures divided by the limit's, each by that of
 // its own repetition.
 func (r *results) ratio(c cell, contestant string, m metric) spread {
-	limit := r.figures(c, c.Transport.limit(), m)
+	return r.ratioTo(c, contestant, m, r.figures(c, c.Transport.limit(), m))
+}
+
+// toTyped is ratio to the limit of typed tools.
+func (r *results) toTyped(c cell, contestant string, m metric) spread {
+	return r.ratioTo(c, contestant, m, r.figures(c, contest.FloorTyped, m))
+}
+
+// toPeer is ratio to the typed tool of another project that had the most calls a
+// second in that repetition, among those that check their arguments or among the
+// others.
+func (r *results) toPeer(c cell, contestant string, unchecked bool) spread {
+	best := make(map[int]float64)
+	for _, k := range contest.All() {
+		if !k.Typed || k.Ours() || k.Unchecked != unchecked || transportOf(&k) != c.Transport {
+			continue
+		}
+		for rep, v := range r.figures(c, k.Name, perSecond) {
+			best[rep] = max(best[rep], v)
+		}
+	}
+	return r.ratioTo(c, contestant, perSecond, best)
+}
+
+// ratioTo returns a contestant's figures divided by others, by repetition.
+func (r *results) ratioTo(c cell, contestant string, m metric, limit map[int]float64) spread {
 	var list []float64
 	for rep, v := range r.figures(c, contestant, m) {
 		if l, ok := limit[rep]; ok {

@@ -13,10 +13,12 @@ type target struct {
 	limit   float64
 	atLeast bool // the limit is the least, not the most
 	unit    unit
-	// measure returns the figure in a revision; of returns no figures when
-	// the contestant was not measured.
+	// measure returns the figure in a revision: no figures when the contestant
+	// was not measured, and inapplicable where there is nothing to measure.
 	measure func(*results, wire.Revision) spread
 }
+
+var inapplicable = spread{N: -1}
 
 func (t *target) reached(s spread) bool {
 	if t.atLeast {
@@ -41,11 +43,28 @@ func ratioTo(t transport, size, inFlight int, m metric) func(*results, wire.Revi
 	}
 }
 
-func heapOf(figure func(*heap) float64) func(*results, wire.Revision) spread {
+const spliceServer = contest.SpliceServer
+
+// toPeer returns how many times the calls a second of the better peer a typed
+// tool of this project serves at 16 in flight.
+func toPeer(t transport, size int) func(*results, wire.Revision) spread {
+	return func(r *results, rev wire.Revision) spread {
+		return r.toPeer(cell{t, rev, size, 16}, spliceServer, false)
+	}
+}
+
+// toTyped returns how the p50 of a typed tool compares to the limit's.
+func toTyped(t transport, size int) func(*results, wire.Revision) spread {
+	return func(r *results, rev wire.Revision) spread {
+		return r.toTyped(cell{t, rev, size, 1}, spliceServer, p50)
+	}
+}
+
+func heapOf(contestant string, t transport, size int, figure func(*heap) float64) func(*results, wire.Revision) spread {
 	return func(r *results, rev wire.Revision) spread {
 		for i := range r.Heaps {
 			h := &r.Heaps[i]
-			if h.Transport == http && h.Revision == rev && h.Size == small && h.Contestant == splice {
+			if h.Transport == t && h.Revision == rev && h.Size == size && h.Contestant == contestant {
 				return spreadOf([]float64{figure(h)})
 			}
 		}
@@ -61,7 +80,7 @@ func bridgeStart(r *results, rev wire.Revision) spread {
 // targets returns all targets.
 func targets() []target {
 	const largeRatio, bridgeRatio = 1.5, 1.6
-	return []target{
+	list := []target{
 		{"HTTP, 100 B, 16 in flight: throughput", 0.65, true, times, ratioTo(http, small, 16, perSecond)},
 		{"HTTP, 100 B, 16 in flight: server CPU", 1.6, false, times, ratioTo(http, small, 16, cpu)},
 		{"stdio, 100 B, one at a time: p50", 2, false, times, ratioTo(stdio, small, 1, p50)},
@@ -70,13 +89,47 @@ func targets() []target {
 		{"HTTP, 1 MiB, one at a time: p50", largeRatio, false, times, ratioTo(http, large, 1, p50)},
 		{"stdio, 64 KiB, one at a time: p50", largeRatio, false, times, ratioTo(stdio, medium, 1, p50)},
 		{"stdio, 1 MiB, one at a time: p50", largeRatio, false, times, ratioTo(stdio, large, 1, p50)},
-		{"HTTP, 100 B: heap per call", 5000, false, kilobytes, heapOf(func(h *heap) float64 { return h.Bytes })},
-		{"HTTP, 100 B: objects per call", 50, false, count, heapOf(func(h *heap) float64 { return h.Objects })},
+		{"HTTP, 100 B: heap per call", 5000, false, kilobytes, heapOf(splice, http, small, func(h *heap) float64 { return h.Bytes })},
+		{"HTTP, 100 B: objects per call", 50, false, count, heapOf(splice, http, small, func(h *heap) float64 { return h.Objects })},
 		{"bridge, 100 B, one at a time: p50", bridgeRatio, false, times, ratioTo(bridge, small, 1, p50)},
 		{"bridge, 64 KiB, one at a time: p50", bridgeRatio, false, times, ratioTo(bridge, medium, 1, p50)},
 		{"bridge, 100 B, 16 in flight: throughput", 0.6, true, times, ratioTo(bridge, small, 16, perSecond)},
 		{"bridge: start to first tools/list", 0.015, false, seconds, bridgeStart},
 	}
+	return slices.Concat(list, typedTargets(), listenTargets())
+}
+
+// typedTargets returns the targets of tools that are functions of Go types, with
+// their arguments checked.
+func typedTargets() []target {
+	const (
+		smallRatio, largeRatio = 1.3, 5
+		typedRatio             = 1.6
+		kibiBytes              = 16 << 10
+	)
+	var list []target
+	for _, t := range []transport{http, stdio} {
+		for _, s := range []int{small, medium, large} {
+			ratio := float64(largeRatio)
+			if s == small {
+				ratio = smallRatio
+			}
+			name := "typed, " + shortTitle(t) + ", " + size(s)
+			list = append(list,
+				target{name + ", 16 in flight: throughput to the better peer", ratio, true, times, toPeer(t, s)},
+				target{name + ", one at a time: p50 to `floor-typed`", typedRatio, false, times, toTyped(t, s)})
+		}
+		list = append(list, target{"typed, " + shortTitle(t) + ", 1 KiB: heap per call", kibiBytes, false, kilobytes,
+			heapOf(spliceServer, t, kibi, func(h *heap) float64 { return h.Bytes })})
+	}
+	return list
+}
+
+func shortTitle(t transport) string {
+	if t == http {
+		return "HTTP"
+	}
+	return string(t)
 }
 
 // revisions returns the revisions that were measured.
@@ -92,6 +145,9 @@ func (r *results) revisions() []wire.Revision {
 	}
 	for _, h := range r.Heaps {
 		add(h.Revision)
+	}
+	if len(r.Listenings) > 0 {
+		add(wire.Modern)
 	}
 	return list
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
 )
 
-var errUsage = errors.New("usage: mcpgo stdio | mcpgo stateful|stateless ADDRESS")
+var errUsage = errors.New("usage: mcpgo KIND stdio | mcpgo KIND stateful|stateless ADDRESS, " +
+	"with the KIND plain, typed, typed-novalidation or listen")
 
 func main() {
 	err := memstats.ServeFromEnv()
@@ -29,20 +30,55 @@ func main() {
 }
 
 func run(args []string) error {
-	s := server.NewMCPServer("mcpgo", "1.0.0", server.WithToolCapabilities(false))
-	tool := mcp.NewTool(wire.ToolName,
-		mcp.WithDescription("Gives the text back."),
-		mcp.WithString("text", mcp.Required()))
-	s.AddTool(tool, echo)
+	if len(args) < 2 {
+		return errUsage
+	}
+	s := newServer(args[0])
 	switch {
-	case len(args) == 1 && args[0] == "stdio":
+	case s == nil:
+		return errUsage
+	case len(args) == 2 && args[1] == "stdio":
 		return server.ServeStdio(s)
-	case len(args) == 2 && args[0] == "stateful":
-		return serve.HTTP(args[1], server.NewStreamableHTTPServer(s, server.WithStateful(true)))
-	case len(args) == 2 && args[0] == "stateless":
-		return serve.HTTP(args[1], server.NewStreamableHTTPServer(s, server.WithStateLess(true)))
+	case len(args) == 3 && args[1] == "stateful":
+		return serve.HTTP(args[2], server.NewStreamableHTTPServer(s, server.WithStateful(true)))
+	case len(args) == 3 && args[1] == "stateless":
+		return serve.HTTP(args[2], server.NewStreamableHTTPServer(s, server.WithStateLess(true)))
 	}
 	return errUsage
+}
+
+// newServer returns a server of a kind, nil if there is no such kind: one whose
+// tool looks for its argument itself, or one whose tool takes a Go struct, with
+// the schema inferred from it, with and without the checks that are off unless
+// asked for.
+func newServer(kind string) *server.MCPServer {
+	opts := []server.ServerOption{server.WithToolCapabilities(false)}
+	description := mcp.WithDescription("Gives the text back.")
+	tool := mcp.NewTool(wire.ToolName, description, mcp.WithInputSchema[arguments]())
+	h := mcp.NewTypedToolHandler(typedEcho)
+	switch kind {
+	case "plain":
+		tool = mcp.NewTool(wire.ToolName, description, mcp.WithString("text", mcp.Required()))
+		h = echo
+	case "typed":
+		opts = append(opts, server.WithInputSchemaValidation(), server.WithOutputSchemaValidation())
+	case "typed-novalidation":
+	case "listen":
+		return newListenServer()
+	default:
+		return nil
+	}
+	s := server.NewMCPServer("mcpgo", "1.0.0", opts...)
+	s.AddTool(tool, h)
+	return s
+}
+
+type arguments struct {
+	Text string `json:"text"`
+}
+
+func typedEcho(_ context.Context, _ mcp.CallToolRequest, a arguments) (*mcp.CallToolResult, error) {
+	return mcp.NewToolResultText(a.Text), nil
 }
 
 func echo(_ context.Context, r mcp.CallToolRequest) (*mcp.CallToolResult, error) {

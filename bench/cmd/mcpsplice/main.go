@@ -9,9 +9,12 @@ import (
 	"os"
 
 	"github.com/mcpsplice/mcpsplice/bench/internal/memstats"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/server"
 )
 
-var errUsage = errors.New("usage: mcpsplice raw|typed stdio | mcpsplice raw|typed http ADDRESS")
+var errUsage = errors.New("usage: mcpsplice KIND stdio | mcpsplice KIND http ADDRESS, " +
+	"with the KIND raw, typed, server, server-novalidation or listen")
 
 func main() {
 	err := memstats.ServeFromEnv()
@@ -25,15 +28,35 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) < 2 || args[0] != "raw" && args[0] != "typed" {
+	if len(args) < 2 {
 		return errUsage
 	}
-	typed := args[0] == "typed"
+	h := handlerOf(args[0])
 	switch {
+	case h == nil:
+		return errUsage
 	case len(args) == 2 && args[1] == "stdio":
-		return serveStdio(typed)
+		return serveStdio(h)
 	case len(args) == 3 && args[1] == "http":
-		return serveHTTP(args[2], typed)
+		return serveHTTP(args[2], h)
 	}
 	return errUsage
+}
+
+// handlerOf returns what is served as a kind of contestant, nil if there is no
+// such kind.
+func handlerOf(kind string) mcp.Handler {
+	switch kind {
+	case "raw":
+		return handler(false)
+	case "typed":
+		return handler(true)
+	case "server":
+		return newServer(nil)
+	case "server-novalidation":
+		return newServer(&server.Options{SkipValidation: true})
+	case "listen":
+		return newListenServer()
+	}
+	return nil
 }

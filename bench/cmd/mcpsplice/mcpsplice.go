@@ -13,14 +13,14 @@ import (
 
 // serveStdio serves on stdin and stdout until stdin ends, in both protocol
 // families.
-func serveStdio(typed bool) error {
-	return stdio.Serve(context.Background(), handler(typed), nil)
+func serveStdio(h mcp.Handler) error {
+	return stdio.Serve(context.Background(), h, nil)
 }
 
 // serveHTTP serves both protocol families at addr and [wire.Path] until the
 // process ends.
-func serveHTTP(addr string, typed bool) error {
-	return serve.HTTP(addr, streamable.NewHandler(handler(typed), nil))
+func serveHTTP(addr string, h mcp.Handler) error {
+	return serve.HTTP(addr, streamable.NewHandler(h, nil))
 }
 
 const (

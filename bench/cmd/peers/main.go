@@ -11,11 +11,12 @@ import (
 	"github.com/mcpsplice/mcpsplice/bench/internal/floor"
 	"github.com/mcpsplice/mcpsplice/bench/internal/memstats"
 	"github.com/mcpsplice/mcpsplice/bench/internal/serve"
+	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
 )
 
 const usage = `usage:
   peers echo|floor|floor-typed stdio
-  peers echo|floor|floor-typed http ADDRESS
+  peers echo|floor|floor-typed|floor-listen http ADDRESS
   peers floor-bridge http ADDRESS COMMAND [ARGUMENT...]`
 
 var errUsage = errors.New(usage)
@@ -67,6 +68,8 @@ func serveHTTP(name, addr string) error {
 		return serve.HTTP(addr, new(floor.Server))
 	case "floor-typed":
 		return serve.HTTP(addr, &floor.Server{Typed: true})
+	case "floor-listen":
+		return serve.HTTP(addr, floor.NewListen(wire.ResourceCount))
 	}
 	return errUsage
 }

@@ -66,10 +66,35 @@ func TestContestantsAnswer(t *testing.T) {
 					}
 				}
 				checkAccounts(t, p)
+				if c.Listen {
+					checkListen(t, p)
+				}
 				if c.MemStats {
 					checkMemStats(ctx, t, p)
 				}
 			})
+		}
+	}
+}
+
+// checkListen makes sure that every change gets to every subscription, once.
+func checkListen(t *testing.T, p *contest.Process) {
+	t.Helper()
+	const streams = 20
+	s, err := raw.OpenStreams(p.Addr(), streams, wire.ResourceCount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for times := 1; times <= 2; times++ {
+		if err := p.Client.(*raw.HTTP).Change(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(10 * time.Second); s.Told() < times*streams*wire.ResourceCount && time.Now().Before(deadline); {
+			time.Sleep(time.Millisecond)
+		}
+		if lost, doubled := s.Count(times); lost != 0 || doubled != 0 {
+			t.Errorf("after %d changes %d notifications are lost and %d doubled", times, lost, doubled)
 		}
 	}
 }
@@ -115,7 +140,7 @@ func TestSelectKeepsLimits(t *testing.T) {
 	for _, c := range contest.Select(contest.All(), regexp.MustCompile("^mcpgo$")) {
 		names = append(names, string(c.Transport)+"/"+c.Name)
 	}
-	want := "[http/floor stdio/floor stdio/mcpgo http/floor-bridge]"
+	want := "[http/floor http/floor-typed stdio/floor stdio/floor-typed stdio/mcpgo http/floor-bridge http/floor-listen]"
 	if got := fmt.Sprint(names); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

@@ -5,6 +5,10 @@ const (
 	Splice       = "mcpsplice"
 	SpliceTyped  = "mcpsplice-typed"
 	SpliceBridge = "mcpsplice-bridge"
+
+	SpliceServer          = "mcpsplice-server"
+	SpliceServerUnchecked = "mcpsplice-server-novalidation"
+	SpliceListen          = "mcpsplice-listen"
 )
 
 // Which of them take part.
@@ -23,6 +27,15 @@ func mcpsplice() []Contestant {
 			Contestant{Name: Splice, Transport: Stdio, Program: spliceServer, Args: args("raw", "stdio"), Revisions: both, MemStats: true},
 			Contestant{Name: SpliceTyped, Transport: Stdio, Program: spliceServer, Args: args("typed", "stdio"), Revisions: both, MemStats: true},
 		)
+		for _, t := range []Transport{HTTP, Stdio} {
+			list = append(list,
+				Contestant{Name: SpliceServer, Transport: t, Program: spliceServer, Args: args("server", string(t)), Revisions: both, MemStats: true, Typed: true},
+				Contestant{Name: SpliceServerUnchecked, Transport: t, Program: spliceServer, Args: args("server-novalidation", string(t)), Revisions: both, MemStats: true, Typed: true, Unchecked: true},
+			)
+		}
+		list = append(list, Contestant{
+			Name: SpliceListen, Transport: HTTP, Listen: true, Program: spliceServer, Args: args("listen", "http"), Revisions: modern, MemStats: true,
+		})
 	}
 	if spliceBridge {
 		list = append(list, Contestant{

@@ -23,6 +23,7 @@ type Process struct {
 
 	cmd     *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
+	addr    string        // that it serves HTTP at
 	memAddr string
 	stderr  *tail
 }
@@ -92,7 +93,7 @@ func (c *Contestant) start(ctx context.Context, p Paths, o StartOptions) (*Proce
 		proc.Stop()
 		return nil, err
 	}
-	proc.Client = raw.NewHTTP(addr, c.Peer(o.Revision))
+	proc.addr, proc.Client = addr, raw.NewHTTP(addr, c.Peer(o.Revision))
 	return proc, nil
 }
 
@@ -139,6 +140,9 @@ func (p *Process) awaitListening(ctx context.Context, addr string) error {
 		}
 	}
 }
+
+// Addr returns the address that the process serves HTTP at, empty for stdio.
+func (p *Process) Addr() string { return p.addr }
 
 // PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }

@@ -1,6 +1,7 @@
 // Package memstats lets a benchmark read the heap counters of another Go
 // process. Reading allocates nothing there, so that what is counted between
-// two readings belongs to the calls made between them.
+// two readings belongs to the calls made between them. What the process holds is
+// read after it has collected its garbage.
 package memstats
 
 import (
@@ -10,6 +11,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"runtime/debug"
 )
 
 // Env names the environment variable with the loopback address to serve the
@@ -27,6 +29,12 @@ type Counters struct {
 func (c Counters) Sub(old Counters) Counters {
 	return Counters{c.Bytes - old.Bytes, c.Objects - old.Objects, c.GCs - old.GCs}
 }
+
+// What a reader asks for.
+const (
+	askCounters = '?'
+	askLive     = '!'
+)
 
 const wordBytes = 8
 
@@ -60,10 +68,19 @@ func serve(l net.Listener) {
 			if _, err := io.ReadFull(c, ask[:]); err != nil {
 				break
 			}
+			if ask[0] == askLive {
+				// The second time for what the first has put aside: pools.
+				runtime.GC()
+				debug.FreeOSMemory()
+			}
 			runtime.ReadMemStats(&stats)
-			binary.LittleEndian.PutUint64(reply[0:], stats.TotalAlloc)
-			binary.LittleEndian.PutUint64(reply[wordBytes:], stats.Mallocs)
-			binary.LittleEndian.PutUint64(reply[2*wordBytes:], uint64(stats.NumGC))
+			words := [...]uint64{stats.TotalAlloc, stats.Mallocs, uint64(stats.NumGC)}
+			if ask[0] == askLive {
+				words = [...]uint64{stats.HeapAlloc, stats.StackInuse, uint64(runtime.NumGoroutine())}
+			}
+			for i, word := range words {
+				binary.LittleEndian.PutUint64(reply[i*wordBytes:], word)
+			}
 			if _, err := c.Write(reply[:]); err != nil {
 				break
 			}
@@ -88,18 +105,34 @@ func Dial(addr string) (*Reader, error) {
 
 // Read returns the counters as they are now.
 func (r *Reader) Read() (Counters, error) {
-	var reply [3 * wordBytes]byte
-	if _, err := r.conn.Write([]byte{'?'}); err != nil {
-		return Counters{}, fmt.Errorf("asking for heap counters: %w", err)
+	words, err := r.ask(askCounters)
+	return Counters{Bytes: words[0], Objects: words[1], GCs: words[2]}, err
+}
+
+// Live is what a process holds after a garbage collection.
+type Live struct {
+	Heap, Stacks uint64 // in bytes
+	Goroutines   uint64
+}
+
+// Live has the process collect its garbage and returns what it holds then.
+func (r *Reader) Live() (Live, error) {
+	words, err := r.ask(askLive)
+	return Live{Heap: words[0], Stacks: words[1], Goroutines: words[2]}, err
+}
+
+func (r *Reader) ask(what byte) (words [3]uint64, err error) {
+	var reply [len(words) * wordBytes]byte
+	if _, err := r.conn.Write([]byte{what}); err != nil {
+		return words, fmt.Errorf("asking for heap counters: %w", err)
 	}
 	if _, err := io.ReadFull(r.conn, reply[:]); err != nil {
-		return Counters{}, fmt.Errorf("reading heap counters: %w", err)
+		return words, fmt.Errorf("reading heap counters: %w", err)
 	}
-	return Counters{
-		Bytes:   binary.LittleEndian.Uint64(reply[0:]),
-		Objects: binary.LittleEndian.Uint64(reply[wordBytes:]),
-		GCs:     binary.LittleEndian.Uint64(reply[2*wordBytes:]),
-	}, nil
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(reply[i*wordBytes:])
+	}
+	return words, nil
 }
 
 // Close ends the connection.

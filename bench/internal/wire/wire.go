@@ -50,9 +50,12 @@ type Message struct {
 }
 
 // SetID writes id, which has ten digits, into the message.
-func (m *Message) SetID(id int64) {
-	for i := m.idAt + IDDigits - 1; i >= m.idAt; i-- {
-		m.Bytes[i] = byte('0' + id%10)
+func (m *Message) SetID(id int64) { PutID(m.Bytes[m.idAt:], id) }
+
+// PutID writes id, which has ten digits, to the beginning of b.
+func PutID(b []byte, id int64) {
+	for i := IDDigits - 1; i >= 0; i-- {
+		b[i] = byte('0' + id%10)
 		id /= 10
 	}
 }
@@ -145,6 +148,56 @@ func CallTool(r Revision, text string) *Message {
 		panic(err) // invariant: a string always marshals
 	}
 	return request(r, "tools/call", `"name":"`+ToolName+`","arguments":{"text":`+string(quoted)+`}`)
+}
+
+// ChangeName is the tool that contestants with subscriptions offer: it says of
+// each resource once that it has changed.
+const ChangeName = "change"
+
+// CallChange is a tools/call request of that tool.
+func CallChange(r Revision) *Message {
+	return request(r, "tools/call", `"name":"`+ChangeName+`","arguments":{}`)
+}
+
+// ResourceCount is how many resources such contestants have.
+const ResourceCount = 100
+
+// resourcePrefix is what the URI of every resource begins with.
+const resourcePrefix = "bench://resource/"
+
+// Resources returns the URIs of the first n resources.
+func Resources(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = resourcePrefix + strconv.Itoa(i)
+	}
+	return list
+}
+
+// Listen is a subscriptions/listen request for resources.
+func Listen(uris []string) *Message {
+	quoted, err := json.Marshal(uris)
+	if err != nil {
+		panic(err) // invariant: strings always marshal
+	}
+	return request(Modern, "subscriptions/listen", `"notifications":{"resourceSubscriptions":`+string(quoted)+`}`)
+}
+
+// Updated returns which resource a notification says has changed; ok is false if
+// the message is another one.
+func Updated(message []byte) (resource int, ok bool) {
+	if !bytes.Contains(message, []byte(`"notifications/resources/updated"`)) {
+		return 0, false
+	}
+	_, rest, _ := bytes.Cut(message, []byte(`"uri":"`+resourcePrefix))
+	digits, _, ok := bytes.Cut(rest, []byte(`"`))
+	resource, err := strconv.Atoi(string(digits))
+	return resource, ok && err == nil
+}
+
+// IsAcknowledged reports whether a message is the beginning of a subscription.
+func IsAcknowledged(message []byte) bool {
+	return bytes.Contains(message, []byte(`"notifications/subscriptions/acknowledged"`))
 }
 
 // The sentence has what real text has: letters, spaces, quotes, a line break,

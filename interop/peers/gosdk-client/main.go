@@ -1,169 +1,231 @@
+//lint:file-ignore SA1019 logging, sampling and roots are deprecated, and checked for as long as they are in use
+
 // Command gosdk-client is a client made with the official Go SDK. The variable
-// INTEROP_MODE chooses legacy or auto. It runs the same checks as
-// peers/node/checks.mjs.
+// INTEROP_MODE chooses legacy or auto.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/interop/peers/checks"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 func main() {
-	opts, err := parseArgs(os.Args[1:])
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(2)
-	}
-	c := newClient(opts)
-	for _, name := range opts.checks {
-		line, _ := json.Marshal(c.run(name))
-		fmt.Println(string(line))
-	}
-	if c.session != nil {
-		if err := c.session.Close(); err != nil {
-			fmt.Fprintln(os.Stderr, "close:", err)
-		}
-	}
+	checks.Main(func(opts checks.Options, seen *checks.Seen) checks.Client {
+		return &client{opts: opts, seen: seen}
+	})
 }
 
-type options struct {
-	profile profile
-	checks  []string
-	era     string
-	http    string
-	stdio   []string
-}
-
-// A profile says what the server is called and which of its tools do what.
-type profile struct {
-	Server string   `json:"server"`
-	Root   string   `json:"root"`
-	Tools  []string `json:"tools"`
-	Echo   struct {
-		Prefix string `json:"prefix"`
-		Steps  []call `json:"steps"`
-	} `json:"echo"`
-	Fail        *call `json:"fail"`
-	Read        want  `json:"read"`
-	Prompt      want  `json:"prompt"`
-	Progress    call  `json:"progress"`
-	Cancel      call  `json:"cancel"`
-	Log         call  `json:"log"`
-	Updated     call  `json:"updated"`
-	ListChanged call  `json:"listchanged"`
-	Elicit      call  `json:"elicit"`
-	Sample      call  `json:"sample"`
-	Roots       call  `json:"roots"`
-	URL         call  `json:"url"`
-	URLError    call  `json:"urlerror"`
-	Exact       call  `json:"exact"`
-	Complete    struct {
-		Prompt   string   `json:"prompt"`
-		Argument string   `json:"argument"`
-		Value    string   `json:"value"`
-		Want     []string `json:"want"`
-	} `json:"complete"`
-}
-
-type call struct {
-	Tool  string         `json:"tool"`
-	Args  map[string]any `json:"args"`
-	Want  string         `json:"want"`
-	Count string         `json:"count"`
-	URI   string         `json:"uri"`
-	Kind  string         `json:"kind"`
-}
-
-type want struct {
-	URI  string            `json:"uri"`
-	Name string            `json:"name"`
-	Args map[string]string `json:"args"`
-	Want string            `json:"want"`
-}
-
-func parseArgs(args []string) (options, error) {
-	opts := options{era: "any"}
-	for len(args) >= 2 {
-		switch args[0] {
-		case "--profile":
-			if err := json.Unmarshal([]byte(args[1]), &opts.profile); err != nil {
-				return opts, err
-			}
-		case "--checks":
-			opts.checks = strings.Split(args[1], ",")
-		case "--era":
-			opts.era = args[1]
-		case "--http":
-			opts.http = args[1]
-		case "--stdio":
-			opts.stdio = args[1:]
-			return opts, nil
-		default:
-			return opts, fmt.Errorf("unknown argument %s", args[0])
-		}
-		args = args[2:]
-	}
-	return opts, nil
-}
-
-// A line is what is printed about one check.
-type line struct {
-	Check  string `json:"check"`
-	OK     bool   `json:"ok"`
-	MS     int64  `json:"ms"`
-	Detail string `json:"detail"`
-	Same   string `json:"same,omitempty"`
-}
-
+// A client implements checks.Client.
 type client struct {
 	// Set at construction.
-	opts options
+	opts checks.Options
+	seen *checks.Seen
 
-	// Set by connect.
-	session *mcp.ClientSession
+	// Set by Connect.
+	*mcp.ClientSession
 
 	// Guarded by mu.
-	mu         sync.Mutex
-	updated    []string
-	changed    []string
-	logs       []string
-	onProgress map[any]func(float64)
+	mu    sync.Mutex
+	level string // of modern calls
 }
 
-func newClient(opts options) *client {
-	return &client{opts: opts, onProgress: map[any]func(float64){}}
-}
-
-func (c *client) run(name string) line {
-	l := line{Check: name}
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(context.Background(), 45*time.Second)
-	defer cancel()
-	if name == "connect" {
-		ctx = context.Background() // the stdio child's life hangs on it
+func (c *client) Connect(ctx context.Context) (server, version string, err error) {
+	sdk := mcp.NewClient(&mcp.Implementation{Name: "interop-gosdk", Version: "1.0.0"}, c.handlers())
+	sdk.AddRoots(&mcp.Root{URI: c.opts.Profile.Root, Name: "interop"})
+	var session *mcp.ClientSessionOptions
+	if c.opts.Legacy {
+		session = &mcp.ClientSessionOptions{ProtocolVersion: c.opts.Revision()}
 	}
-	detail, same, err := c.check(ctx, name)
-	l.MS = time.Since(start).Milliseconds()
-	l.OK, l.Detail, l.Same = err == nil, detail, same
+	c.ClientSession, err = sdk.Connect(ctx, c.transport(), session)
 	if err != nil {
-		l.Detail = describe(err)
+		return "", "", err
 	}
-	return l
+	got := c.InitializeResult()
+	if got.ServerInfo == nil {
+		return "", got.ProtocolVersion, nil
+	}
+	return got.ServerInfo.Name, got.ProtocolVersion, nil
 }
 
-func describe(err error) string {
-	text := err.Error()
-	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		text = fmt.Sprintf("%s (code %d)", text, e.Code)
+func (c *client) transport() mcp.Transport {
+	if c.opts.SSE != "" {
+		return &mcp.SSEClientTransport{Endpoint: c.opts.SSE}
 	}
-	return text[:min(len(text), 400)]
+	if c.opts.HTTP != "" {
+		return &mcp.StreamableClientTransport{Endpoint: c.opts.HTTP}
+	}
+	cmd := exec.Command(c.opts.Stdio[0], c.opts.Stdio[1:]...)
+	cmd.Stderr = os.Stderr
+	return &mcp.CommandTransport{Command: cmd, TerminateDuration: 2 * time.Second}
+}
+
+func (c *client) modern() bool { return c.InitializeResult().ProtocolVersion >= checks.Modern }
+
+// handlers are what the client does when the server speaks first.
+func (c *client) handlers() *mcp.ClientOptions {
+	return &mcp.ClientOptions{
+		Capabilities: &mcp.ClientCapabilities{
+			RootsV2: &mcp.RootCapabilities{ListChanged: true},
+			Elicitation: &mcp.ElicitationCapabilities{
+				Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{},
+			},
+		},
+		ElicitationHandler: func(_ context.Context, req *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			answer := &mcp.ElicitResult{Action: c.seen.Action()}
+			if req.Params.Mode != "url" && answer.Action == "accept" {
+				answer.Content = map[string]any{"name": "Ada"}
+			}
+			return answer, nil
+		},
+		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+			return &mcp.CreateMessageResult{
+				Role: "assistant", Model: "interop-model", StopReason: "endTurn",
+				Content: &mcp.TextContent{Text: "sampled by the client"},
+			}, nil
+		},
+		ProgressNotificationHandler: func(_ context.Context, req *mcp.ProgressNotificationClientRequest) {
+			c.seen.Progress(fmt.Sprint(req.Params.ProgressToken), req.Params.Progress)
+		},
+		LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) {
+			c.seen.Log(fmt.Sprint(req.Params.Data))
+		},
+		ResourceUpdatedHandler: func(_ context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
+			c.seen.Updated(req.Params.URI)
+		},
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			c.seen.Changed("tools")
+		},
+		ResourceListChangedHandler: func(context.Context, *mcp.ResourceListChangedRequest) {
+			c.seen.Changed("resources")
+		},
+	}
+}
+
+func (c *client) Tools(ctx context.Context) (names []string, all any, err error) {
+	var tools []*mcp.Tool
+	for tool, err := range c.ClientSession.Tools(ctx, nil) {
+		if err != nil {
+			return nil, nil, err
+		}
+		tools = append(tools, tool)
+		names = append(names, tool.Name)
+	}
+	return names, tools, nil
+}
+
+func (c *client) Resources(ctx context.Context) (uris []string, err error) {
+	for r, err := range c.ClientSession.Resources(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		uris = append(uris, r.URI)
+	}
+	return uris, nil
+}
+
+func (c *client) Prompts(ctx context.Context) (names []string, err error) {
+	for p, err := range c.ClientSession.Prompts(ctx, nil) {
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, p.Name)
+	}
+	return names, nil
+}
+
+func (c *client) Call(ctx context.Context, tool string, args map[string]any, token string) (checks.Result, error) {
+	if args == nil {
+		args = map[string]any{}
+	}
+	params := &mcp.CallToolParams{Name: tool, Arguments: args, Meta: mcp.Meta{}}
+	c.mu.Lock()
+	if c.level != "" {
+		params.Meta[mcp.MetaKeyLogLevel] = c.level
+	}
+	c.mu.Unlock()
+	if token != "" {
+		params.SetProgressToken(token)
+	}
+	got, err := c.CallTool(ctx, params)
+	if err != nil {
+		return checks.Result{}, err
+	}
+	result := checks.Result{Failed: got.IsError, Structured: got.StructuredContent}
+	var b strings.Builder
+	for _, content := range got.Content {
+		if t, ok := content.(*mcp.TextContent); ok {
+			b.WriteString(t.Text)
+		}
+	}
+	result.Text = b.String()
+	return result, nil
+}
+
+func (c *client) Read(ctx context.Context, uri string) (text string, contents any, err error) {
+	result, err := c.ReadResource(ctx, &mcp.ReadResourceParams{URI: uri})
+	if err != nil {
+		return "", nil, err
+	}
+	var b strings.Builder
+	for _, content := range result.Contents {
+		b.WriteString(content.Text)
+	}
+	return b.String(), result.Contents, nil
+}
+
+func (c *client) Prompt(ctx context.Context, name string, args map[string]string) (messages any, err error) {
+	result, err := c.GetPrompt(ctx, &mcp.GetPromptParams{Name: name, Arguments: args})
+	if err != nil {
+		return nil, err
+	}
+	return result.Messages, nil
+}
+
+func (c *client) Complete(ctx context.Context, prompt, argument, value string) ([]string, error) {
+	result, err := c.ClientSession.Complete(ctx, &mcp.CompleteParams{
+		Ref:      &mcp.CompleteReference{Type: "ref/prompt", Name: prompt},
+		Argument: mcp.CompleteParamsArgument{Name: argument, Value: value},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return result.Completion.Values, nil
+}
+
+func (c *client) SetLevel(ctx context.Context, level string) error {
+	if !c.modern() {
+		return c.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: mcp.LoggingLevel(level)})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.level = level
+	return nil
+}
+
+func (c *client) Subscribe(ctx context.Context, uri string) (stop func() error, err error) {
+	err = c.ClientSession.Subscribe(ctx, &mcp.SubscribeParams{URI: uri})
+	return func() error { return c.Unsubscribe(ctx, &mcp.UnsubscribeParams{URI: uri}) }, err
+}
+
+// Listen does nothing: with handlers for it the SDK listens by itself.
+func (c *client) Listen(context.Context, string) (stop func() error, err error) {
+	return func() error { return nil }, nil
+}
+
+func (c *client) Refused(err error) (text string, code int, ok bool) {
+	wire, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		return "", 0, false
+	}
+	return wire.Message, int(wire.Code), true
 }

@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/interop/peers/meeting"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -55,6 +56,8 @@ type server struct {
 
 	// Atomic.
 	cancelled, grown atomic.Int64
+
+	meeting meeting.Meeting
 }
 
 func newServer() *mcp.Server {
@@ -76,6 +79,14 @@ func newServer() *mcp.Server {
 		r := text("no luck")
 		r.IsError = true
 		return r, nil
+	})
+	s.AddTool(&mcp.Tool{
+		Name: "weather", Description: "The tool weather",
+		InputSchema:  json.RawMessage(`{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}`),
+		OutputSchema: json.RawMessage(weatherSchema),
+	}, s.weather)
+	s.tool("meet", `{}`, func(ctx context.Context, _ *mcp.CallToolRequest, _ args) (*mcp.CallToolResult, error) {
+		return text("met"), s.meeting.Wait(ctx)
 	})
 	s.tool("progress", `{"steps":{"type":"integer"}}`, s.progress)
 	s.tool("slow", `{"ms":{"type":"integer"}}`, s.slow)
@@ -159,6 +170,23 @@ func (s *server) ask(name string, question mcp.InputRequest) {
 		b, err := json.Marshal(answer)
 		return text(fmt.Sprintf("%s: %s", req.Params.RequestState, b)), err
 	})
+}
+
+const weatherSchema = `{"type":"object","properties":{"city":{"type":"string"},"celsius":{"type":"number"},` +
+	`"words":{"type":"array","items":{"type":"string"}}},"required":["city","celsius","words"]}`
+
+func (s *server) weather(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	var a struct {
+		City string `json:"city"`
+	}
+	if err := json.Unmarshal(req.Params.Arguments, &a); err != nil {
+		return nil, err
+	}
+	found := map[string]any{"city": a.City, "celsius": 21.5, "words": []string{"sunny", "windy"}}
+	b, err := json.Marshal(found)
+	r := text(string(b))
+	r.StructuredContent = found
+	return r, err
 }
 
 func (s *server) progress(ctx context.Context, req *mcp.CallToolRequest, a args) (*mcp.CallToolResult, error) {

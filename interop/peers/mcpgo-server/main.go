@@ -19,6 +19,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+	"github.com/mcpsplice/mcpsplice/interop/peers/meeting"
 )
 
 const memo = "memo://greeting"
@@ -49,6 +50,15 @@ type tools struct {
 
 	// Atomic.
 	cancelled, grown atomic.Int64
+
+	meeting meeting.Meeting
+}
+
+// weather is structured content.
+type weather struct {
+	City    string   `json:"city"`
+	Celsius float64  `json:"celsius"`
+	Words   []string `json:"words"`
 }
 
 func newServer() *server.MCPServer {
@@ -69,6 +79,14 @@ func newServer() *server.MCPServer {
 	}, mcp.WithString("text", mcp.Required()))
 	s.tool("fail", func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultError("no luck"), nil
+	})
+	s.tool("weather", func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		found := weather{req.GetString("city", ""), 21.5, []string{"sunny", "windy"}}
+		b, err := json.Marshal(found)
+		return mcp.NewToolResultStructured(found, string(b)), err
+	}, mcp.WithString("city", mcp.Required()), mcp.WithOutputSchema[weather]())
+	s.tool("meet", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("met"), s.meeting.Wait(ctx)
 	})
 	s.tool("progress", s.progress, mcp.WithNumber("steps", mcp.Required()))
 	s.tool("slow", s.slow, mcp.WithNumber("ms", mcp.Required()))

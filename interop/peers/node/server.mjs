@@ -12,6 +12,7 @@ import { z } from 'zod';
 const MEMO = 'memo://greeting';
 let cancelled = 0;
 let grown = 0;
+let waiting; // the first of two calls that meet
 let notify; // set for HTTP, where every request has a server of its own
 
 const text = value => ({ content: [{ type: 'text', text: String(value) }] });
@@ -32,6 +33,17 @@ function makeServer() {
 
     tool('echo', { text: z.string() }, async args => text(args.text));
     tool('fail', {}, async () => ({ ...text('no luck'), isError: true }));
+    server.registerTool('weather', {
+        description: 'The tool weather', inputSchema: z.object({ city: z.string() }),
+        outputSchema: z.object({ city: z.string(), celsius: z.number(), words: z.array(z.string()) })
+    }, async ({ city }) => {
+        const found = { city, celsius: 21.5, words: ['sunny', 'windy'] };
+        return { ...text(JSON.stringify(found)), structuredContent: found };
+    });
+    tool('meet', {}, async () => {
+        await meet();
+        return text('met');
+    });
     tool('progress', { steps: z.number().int() }, async ({ steps }, ctx) => {
         for (let step = 1; step <= steps; step++) {
             await progress(ctx, step, steps);
@@ -74,7 +86,7 @@ function makeServer() {
     ask('ask-name', inputRequired.elicit({
         message: 'What is your name?',
         requestedSchema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'] }
-    }), answer => answer.content);
+    }), answer => answer.kind === 'elicit' ? { action: answer.action, ...answer.content } : answer);
     ask('ask-model', inputRequired.createMessage({
         messages: [{ role: 'user', content: { type: 'text', text: 'Say something.' } }], maxTokens: 10
     }), answer => answer);
@@ -92,6 +104,16 @@ function makeServer() {
         })
     }, ({ name }) => ({ messages: [{ role: 'user', content: { type: 'text', text: `Say grüezi to ${name}` } }] }));
     return server;
+}
+
+// meet resolves when two calls are here at once.
+function meet() {
+    if (waiting) {
+        waiting();
+        waiting = undefined;
+        return;
+    }
+    return new Promise(resolve => { waiting = resolve; });
 }
 
 // sleep resolves to whether it slept to the end.

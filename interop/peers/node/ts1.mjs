@@ -1,5 +1,6 @@
 // Client: @modelcontextprotocol/sdk, the first generation. Legacy revisions only.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import * as types from '@modelcontextprotocol/sdk/types.js';
@@ -10,7 +11,7 @@ run((options, seen) => {
     const client = new Client({ name: 'interop-ts1', version: '1.0.0' }, {
         capabilities: { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } }
     });
-    const answer = answers(options.profile);
+    const answer = answers(options.profile, seen);
     client.setRequestHandler(types.ElicitRequestSchema, answer.elicit);
     client.setRequestHandler(types.CreateMessageRequestSchema, answer.sample);
     client.setRequestHandler(types.ListRootsRequestSchema, answer.roots);
@@ -20,8 +21,8 @@ run((options, seen) => {
     client.setNotificationHandler(types.ResourceListChangedNotificationSchema, () => { seen.listChanged.push('resources'); });
     client.onerror = error => console.error(`onerror: ${error.message}`);
 
-    const transport = options.http
-        ? new StreamableHTTPClientTransport(new URL(options.http))
+    const transport = options.sse ? new SSEClientTransport(new URL(options.sse))
+        : options.http ? new StreamableHTTPClientTransport(new URL(options.http))
         : new StdioClientTransport({ command: options.stdio[0], args: options.stdio.slice(1) });
     // The client keeps the negotiated version to itself, but tells a transport that wants it.
     let version;

@@ -1,7 +1,7 @@
 // Client: @modelcontextprotocol/client, the second generation. The variable
 // INTEROP_MODE chooses legacy, auto or modern (pinned to 2026-07-28).
 import process from 'node:process';
-import { Client, LOG_LEVEL_META_KEY, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
+import { Client, LOG_LEVEL_META_KEY, SSEClientTransport, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { answers } from './answers.mjs';
 import { run } from './checks.mjs';
@@ -13,7 +13,7 @@ run((options, seen) => {
         capabilities: { elicitation: { form: {}, url: {} }, sampling: {}, roots: { listChanged: true } },
         versionNegotiation: { mode: modes[process.env.INTEROP_MODE ?? 'auto'] }
     });
-    const answer = answers(options.profile);
+    const answer = answers(options.profile, seen);
     client.setRequestHandler('elicitation/create', answer.elicit);
     client.setRequestHandler('sampling/createMessage', answer.sample);
     client.setRequestHandler('roots/list', answer.roots);
@@ -23,8 +23,8 @@ run((options, seen) => {
     client.setNotificationHandler('notifications/resources/list_changed', () => { seen.listChanged.push('resources'); });
     client.onerror = error => console.error(`onerror: ${error.message}`);
 
-    const transport = options.http
-        ? new StreamableHTTPClientTransport(new URL(options.http))
+    const transport = options.sse ? new SSEClientTransport(new URL(options.sse))
+        : options.http ? new StreamableHTTPClientTransport(new URL(options.http))
         : new StdioClientTransport({ command: options.stdio[0], args: options.stdio.slice(1) });
     const modern = () => client.getProtocolEra() === 'modern';
 
@@ -39,7 +39,7 @@ run((options, seen) => {
         listPrompts: async () => (await client.listPrompts()).prompts,
         callTool: (name, args, { timeout, signal, onprogress, logLevel }) => client.callTool({
             name, arguments: args, ...(logLevel && modern() ? { _meta: { [LOG_LEVEL_META_KEY]: logLevel } } : {})
-        }, { timeout, signal, onprogress }),
+        }, { timeout, signal, onprogress: onprogress && servers(onprogress) }),
         readResource: async uri => (await client.readResource({ uri })).contents,
         getPrompt: async (name, args) => (await client.getPrompt({ name, arguments: args })).messages,
         complete: async (prompt, name, value) => (await client.complete({
@@ -61,6 +61,12 @@ run((options, seen) => {
         }
     };
 });
+
+// The SDK makes progress of its own when a server asks something in mid-call, as
+// server-everything does of the roots once it has found out that there are some.
+function servers(onprogress) {
+    return p => { if (!p.message?.startsWith('Fulfilling input required')) onprogress(p); };
+}
 
 async function listen(client, filter) {
     const subscription = await client.listen(filter);

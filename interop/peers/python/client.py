@@ -11,6 +11,7 @@ import warnings
 
 import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
@@ -30,7 +31,7 @@ def expect(condition, message):
 
 
 def parse_args(argv):
-    options = {"profile": {}, "checks": [], "era": "any", "http": "", "stdio": []}
+    options = {"profile": {}, "checks": [], "era": "any", "http": "", "sse": "", "stdio": []}
     args = iter(argv)
     for arg in args:
         if arg == "--profile":
@@ -41,6 +42,8 @@ def parse_args(argv):
             options["era"] = next(args)
         elif arg == "--http":
             options["http"] = next(args)
+        elif arg == "--sse":
+            options["sse"] = next(args)
         elif arg == "--stdio":
             options["stdio"] = list(args)
         else:
@@ -84,7 +87,10 @@ class Checks:
         self.options = options
         self.profile = options["profile"]
         self.seen_updated, self.seen_list_changed, self.seen_logs = [], [], []
-        if options["http"]:
+        self.action = "accept"
+        if options["sse"]:
+            target = sse_client(options["sse"])
+        elif options["http"]:
             # The default limit of 1 MiB for one event is just below the check named big.
             target = streamable_http_client(options["http"], max_sse_event_size=16 << 20)
         else:
@@ -105,7 +111,8 @@ class Checks:
     async def _elicit(self, context, params):
         if isinstance(params, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept")
-        return types.ElicitResult(action="accept", content={"name": "Ada"})
+        content = {"name": "Ada"} if self.action == "accept" else None
+        return types.ElicitResult(action=self.action, content=content)
 
     async def _sample(self, context, params):
         content = types.TextContent(type="text", text="sampled by the client")
@@ -178,6 +185,13 @@ class Checks:
         text = 'Grüezi "\\" \n\t\u2028 🎈 \u0000 </script>'
         got = await self.echo(text, 0)
         expect(got == text, f"echo gave {got!r}")
+
+    async def structured(self):
+        spec = self.profile["structured"]
+        result = await self.tool(spec["tool"], spec["args"])
+        got, text = result.structured_content, text_of(result)
+        expect(got == spec["want"], f"the structured content is {got}")
+        expect(json.loads(text) == spec["want"], f"the text is {text}")
 
     async def error(self):
         got = []
@@ -308,9 +322,25 @@ class Checks:
         spec = self.profile["listchanged"]
         kind = spec["kind"]
         await self._notified(self.seen_list_changed, kind, f"{kind}/list_changed", {f"{kind}_list_changed": True}, spec)
+        if "grown" in spec:
+            names = [tool.name for tool in await pages(self.client.list_tools, "tools")]
+            expect(spec["grown"] in names, f"{spec['grown']} is not in {names}")
 
     async def elicit(self):
         await self.question(self.profile["elicit"])
+
+    async def sealed(self):
+        await self.question(self.profile["sealed"])
+
+    async def decline(self):
+        """The other two answers to a form."""
+        spec = self.profile["decline"]
+        try:
+            for action, want in sorted(spec["want"].items()):
+                self.action = action
+                await self.question({"tool": spec["tool"], "args": spec.get("args"), "want": want})
+        finally:
+            self.action = "accept"
 
     async def sample(self):
         await self.question(self.profile["sample"])
@@ -343,6 +373,12 @@ class Checks:
         text = ('x1"\\ü' * ((1 << 20) // 5 + 1))[: 1 << 20]
         got = await self.echo(text, 1)
         expect(got == text, f"1 MiB came back as {len(got)} characters, or changed")
+
+    async def meet(self):
+        """Two calls each of which ends only when the other one is there."""
+        spec = self.profile["meet"]
+        for result in await asyncio.gather(*(self.tool(spec["tool"], spec.get("args")) for _ in range(2))):
+            expect(text_of(result) == spec["want"], f"{spec['tool']} gave {text_of(result)}")
 
     async def many(self):
         async def one(i):

@@ -4,6 +4,7 @@ The questions are asked in the way that FastMCP has for each era: a request of
 its own to a legacy client, an input_required result to a modern one."""
 
 import asyncio
+import json
 import socket
 import sys
 
@@ -12,6 +13,7 @@ import uvicorn
 from fastmcp import Context, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.tools import ToolResult
+from pydantic import BaseModel
 
 MEMO = "memo://greeting"
 
@@ -32,6 +34,29 @@ def fail() -> str:
 @server.tool
 def exact(n: int) -> ToolResult:
     return ToolResult(content=str(n), structured_content={"n": n})
+
+
+class Weather(BaseModel):
+    city: str
+    celsius: float
+    words: list[str]
+
+
+@server.tool(output_schema=Weather.model_json_schema())
+def weather(city: str) -> ToolResult:
+    found = {"city": city, "celsius": 21.5, "words": ["sunny", "windy"]}
+    return ToolResult(content=json.dumps(found), structured_content=found)
+
+
+@server.tool
+async def meet() -> ToolResult:
+    first = state.pop("first", None)
+    if first:
+        first.set()
+    else:
+        state["first"] = asyncio.Event()
+        await state["first"].wait()
+    return ToolResult(content="met")
 
 
 @server.tool
@@ -85,14 +110,14 @@ async def ask_name(ctx: Context) -> ToolResult | types.InputRequiredResult:
         answer = await ctx.session.elicit(
             message=params.message, requested_schema=schema, related_request_id=ctx.request_id
         )
-        return ToolResult(content=f"{answer.content}")
+        return ToolResult(content=f"{answer.action} {getattr(answer, 'content', None)}")
     answers = ctx.input_responses
     if not answers:
         return types.InputRequiredResult(
             input_requests={"answer": types.ElicitRequest(method="elicitation/create", params=params)},
             request_state="asked by ask-name",
         )
-    return ToolResult(content=f"{ctx.request_state}: {answers['answer'].content}")
+    return ToolResult(content=f"{ctx.request_state}: {answers['answer'].action} {answers['answer'].content}")
 
 
 @server.resource(MEMO, mime_type="text/plain")

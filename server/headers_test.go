@@ -1,0 +1,45 @@
+package server_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/server"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
+)
+
+func TestHeaderAnnotationsAreKnownBeforeAnybodyLists_B119(t *testing.T) {
+	s := server.New(mcp.Implementation{Name: "test", Version: "1"}, nil)
+	s.AddTool(mcp.Tool{
+		Name:        "query",
+		InputSchema: mcp.JSON(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`),
+	}, func(context.Context, *server.Call) (mcp.Result, error) {
+		return mcp.RawResult([]byte(`{"content":[]}`)), nil
+	})
+	handler := streamable.NewHandler(s, nil)
+	defer handler.Close()
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"query","arguments":{"region":"eu"},` +
+		`"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`
+	for _, test := range []struct {
+		region string
+		status int
+	}{{"eu", http.StatusOK}, {"us", http.StatusBadRequest}, {"", http.StatusBadRequest}} {
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8421/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
+		r.Header.Set("Mcp-Method", "tools/call")
+		r.Header.Set("Mcp-Name", "query")
+		if test.region != "" {
+			r.Header.Set("Mcp-Param-Region", test.region)
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != test.status {
+			t.Errorf("the region %q got the status %d, not %d: %s", test.region, w.Code, test.status, w.Body)
+		}
+	}
+}
