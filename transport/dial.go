@@ -84,7 +84,7 @@ type Conn struct {
 	link   Link
 	poster poster // the link, if it is one
 	opts   DialOptions
-	log  limitedLogger
+	log    limitedLogger
 
 	calls inflight.Calls
 	noise atomic.Int64

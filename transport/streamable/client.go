@@ -19,6 +19,9 @@ import (
 type DialOptions struct {
 	transport.DialOptions
 
+	// Binding is the server's, if it is known; AnyBinding finds out. It is for
+	// DialAny.
+	Binding Binding
 	// Header is sent with every request to the server's origin, and to no
 	// other. Headers of the protocol itself cannot be set.
 	Header http.Header

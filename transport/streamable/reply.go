@@ -320,6 +320,9 @@ func (t *trip) readStream(body io.Reader, at *cursor) (responded bool, err error
 		if err != nil {
 			return t.streamEnded(events, err)
 		}
+		if e.Name == endpointEvent && t.opensConversation() {
+			return false, badReply(errEndpointEvent)
+		}
 		if len(e.Data) == 0 || e.Name != "" {
 			continue
 		}

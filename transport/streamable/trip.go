@@ -73,6 +73,11 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 
 func (t *trip) method() string { return t.call.Request.Method }
 
+// opensConversation reports whether nothing is known of the server yet.
+func (t *trip) opensConversation() bool {
+	return t.method() == mcp.MethodInitialize || t.method() == mcp.MethodDiscover
+}
+
 // limit returns how long the call may take, 0 for as long as it likes.
 func (t *trip) limit() time.Duration {
 	if t.method() == mcp.MethodListen || t.method() == "tasks/result" {
