@@ -78,7 +78,7 @@ func TestFormsOfTheEndpoint_B076(t *testing.T) {
 
 // TestEndpointElsewhere_B077: neither messages nor headers leave the origin of
 // the stream.
-func TestEndpointElsewhere_B077_SEC33(t *testing.T) {
+func TestEndpointElsewhere_B077(t *testing.T) {
 	second := newPeer(t, justAnswer)
 	for _, tt := range []struct{ endpoint, names string }{
 		{second.url, strings.TrimSuffix(second.url, "/mcp")},
