@@ -39,8 +39,7 @@ func TestFormsOfTheEndpoint_B076(t *testing.T) {
 		{"B064 a byte order mark", "/sse", "\ufeff" + endpointIs("/m"), "/m"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var s *oldServer
-			s = &oldServer{stream: make(chan string, 10)}
+			s := &oldServer{stream: make(chan string, 10)}
 			s.peer = newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 				switch {
 				case r.Method == "POST":
@@ -98,8 +97,7 @@ func TestEndpointElsewhere_B077(t *testing.T) {
 		{"javascript:alert(1)", "javascript://,"},
 	} {
 		t.Run(tt.endpoint, func(t *testing.T) {
-			var s *oldServer
-			s = &oldServer{stream: make(chan string, 10)}
+			s := &oldServer{stream: make(chan string, 10)}
 			s.peer = newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 				host := strings.TrimPrefix(s.origin(), "http://")
 				endpoint := strings.Replace(tt.endpoint, "host/", host+"/", 1)
@@ -263,8 +261,7 @@ func TestSSERedirects_B088_B089(t *testing.T) {
 	} {
 		for _, method := range []string{"GET", "POST"} {
 			t.Run(fmt.Sprintf("%s %d %s", method, tt.status, tt.location), func(t *testing.T) {
-				var s *oldServer
-				s = &oldServer{stream: make(chan string, 10)}
+				s := &oldServer{stream: make(chan string, 10)}
 				s.peer = newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 					switch {
 					case r.Method == method && r.URL.Path != "/moved":
