@@ -71,6 +71,13 @@ func (p *puppet) count() int {
 	return len(p.dials)
 }
 
+// dialedWith returns the options of each attempt to connect.
+func (p *puppet) dialedWith() []transport.DialOptions {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.dials)
+}
+
 // last returns the newest connection.
 func (p *puppet) last() *fakeEdge {
 	p.mu.Lock()
