@@ -19,9 +19,10 @@ import (
 // A station is a server that is listened to.
 type station struct {
 	*puppet
-	refuse error         // answer to listen calls that come
-	lasts  time.Duration // how long they are let go on; 0 for as long as they like
-	silent bool          // they are not acknowledged
+	refuse error           // answer to listen calls that come
+	lasts  time.Duration   // how long they are let go on; 0 for as long as they like
+	silent bool            // they are not acknowledged
+	tools  mcp.HandlerFunc // answers tool calls; nil for the usual
 
 	mu     sync.Mutex
 	heard  []mcp.Request // guarded by mu, like what follows
@@ -37,7 +38,10 @@ func newStation(era mcp.Era) *station {
 }
 
 func (s *station) handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if req.Method != mcp.MethodListen {
+	switch {
+	case req.Method == mcp.MethodCallTool && s.tools != nil:
+		return s.tools(ctx, req, caller)
+	case req.Method != mcp.MethodListen:
 		return mcp.Result{}, errUsual
 	}
 	s.mu.Lock()
