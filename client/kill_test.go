@@ -239,28 +239,30 @@ func (m *mortal) start() {
 
 // do executes a call, and dies as it says.
 func (m *mortal) do(in work) {
-	if in.Die == "before" || in.Die == "half" {
+	if in.Die == "before" && m.die() {
+		return
+	}
+	if in.Die == "half" {
 		m.die()
 	}
-	if in.Die != "before" {
-		m.mu.Lock()
-		m.executed[in.ID]++
-		m.mu.Unlock()
-	}
+	m.mu.Lock()
+	m.executed[in.ID]++
+	m.mu.Unlock()
 	switch in.Die {
-	case "after", "before":
+	case "after":
 		m.die()
 	case "answered":
 		go m.die()
 	}
 }
 
-// die cuts all connections, and comes back a moment later.
-func (m *mortal) die() {
+// die cuts all connections, and comes back a moment later. It reports false if it
+// is about to come back anyway.
+func (m *mortal) die() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.immortal || m.back != nil {
-		return
+		return false
 	}
 	m.back = make(chan struct{})
 	m.deaths++
@@ -273,6 +275,7 @@ func (m *mortal) die() {
 		close(m.back)
 		m.back = nil
 	}(m.handler)
+	return true
 }
 
 // TestHTTPServersThatAreKilled_R3_P1_P2: the same over HTTP.

@@ -56,12 +56,12 @@ func (s *station) handle(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	if err != nil {
 		return mcp.Result{}, err
 	}
-	if !silent {
-		_ = caller.Notify(ctx, filter.Acknowledge())
-	}
 	s.mu.Lock()
 	s.caller = append(s.caller, caller)
 	s.mu.Unlock()
+	if !silent {
+		_ = caller.Notify(ctx, filter.Acknowledge())
+	}
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -340,8 +340,9 @@ func TestSlowSubscriberIsTold(t *testing.T) {
 			server.tell("vendor/large", `{"x":"`+string(large)+`"}`)
 		}
 		expect(t, s, "vendor/large after 3", "vendor/large", "vendor/large")
+		server.tell(mcp.NotificationToolsListChanged, `{}`)
 		server.tell("vendor/large", `{"x":"`+string(append(large, make([]byte, client.MaxEventBytes)...))+`"}`)
-		expect(t, s, "vendor/large")
+		expect(t, s, "vendor/large after 1")
 	})
 }
 

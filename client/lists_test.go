@@ -132,6 +132,10 @@ func TestServerThatRepeatsItsOnlyPage_B142(t *testing.T) {
 		if names, err := prompts(t, c); err != nil || len(names) != 1 {
 			t.Errorf("%q, %v", names, err)
 		}
+		b.page = func(string) string { return `,"nextCursor":"a"` }
+		if names, err := prompts(t, c); err == nil || len(names) != 2 {
+			t.Errorf("with a cursor that means something: %q, %v", names, err)
+		}
 	})
 }
 
@@ -195,7 +199,11 @@ func TestCache_B155(t *testing.T) {
 			b.set(func() { b.lasts = 0 })
 			time.Sleep(time.Hour)
 		}, true},
-		{"not listened to", `,"ttlMs":60000`, func(b *book, _ *client.Client) {}, false},
+		{"not listened to", `,"ttlMs":60000`, fresh, false},
+		{"not listened to, and restarted", `,"ttlMs":6000000`, func(b *book, _ *client.Client) {
+			b.last().end(errCrash)
+			time.Sleep(time.Minute)
+		}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,7 +213,7 @@ func TestCache_B155(t *testing.T) {
 					}
 					return tt.hints
 				})
-				if tt.name == "not listened to" {
+				if strings.HasPrefix(tt.name, "not listened to") {
 					b.refuse = peerError(`{"code":-32601,"message":"no"}`)
 				}
 				c := connect(t, b, nil)

@@ -111,6 +111,24 @@ func TestRepeating_B097_P1_P2(t *testing.T) {
 	}
 }
 
+// TestConnectionThatIsAboutToEnd: what it did not take waits for the next one.
+func TestConnectionThatIsAboutToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{}
+		p.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodCallTool || p.count() > 1 {
+				return mcp.Result{}, errUsual
+			}
+			time.AfterFunc(100*time.Millisecond, func() { p.last().end(errCrash) })
+			return mcp.Result{}, lost(req, mcp.NotSent, errCrash) // as by a pipe that is broken
+		}
+		c := connect(t, p, nil)
+		if err := call(t, c); err != nil || p.count() != 2 {
+			t.Errorf("%d connections, %v", p.count(), err)
+		}
+	})
+}
+
 // TestNothingIsMadeThrice_P2: one repetition, whatever follows.
 func TestNothingIsMadeThrice_P2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
