@@ -4,7 +4,8 @@
 //
 // The suite says in the environment which scenario and which revision it is, and
 // appends the URL of its server to the arguments. What a scenario wants of the
-// client is seen by that server; the program fails if the client did.
+// client is seen by that server; the program fails if the client did, or if it has
+// not found out the server's era.
 package main
 
 import (
@@ -42,7 +43,6 @@ func run(ctx context.Context) error {
 	}
 	opts := &client.Options{
 		Info:   mcp.Implementation{Name: "mcpsplice-conformance", Version: "1.0.0"},
-		Era:    mcp.Revision(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")).Era(),
 		Elicit: s.elicit, Sample: sample, Roots: roots,
 	}
 	if opts.Elicit == nil {
@@ -52,9 +52,22 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = s.play(ctx, c)
+	err = checkEra(c)
+	if err == nil {
+		err = s.play(ctx, c)
+	}
 	if closing := c.Close(); err == nil {
 		err = closing
 	}
 	return err
+}
+
+// checkEra returns an error unless the client has found out which era the run has.
+// It is not told, since finding out is what clients do.
+func checkEra(c *client.Client) error {
+	revision := mcp.Revision(os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION"))
+	if era := c.Verdict().Era; era != revision.Era() {
+		return fmt.Errorf("the server of revision %q was taken for a %s one", revision, era)
+	}
+	return nil
 }
