@@ -81,7 +81,7 @@ fuzz: ## each fuzz target for FUZZTIME, one after the other
 	@GO=$(GO) scripts/fuzz $(FUZZTIME)
 
 .PHONY: conformance
-conformance: ## the official conformance suite against our server
+conformance: ## the official conformance suite against our client and server
 	@./conformance/run
 
 .PHONY: interop

@@ -1,12 +1,14 @@
-// Report sums up what the official conformance suite has found: a line for each
-// set of scenarios, what went wrong, and a total. It fails on a scenario that
-// failed, warned or did not run although the baseline does not list it, and on
-// one that passed although it does.
+// Report sums up what the official conformance suite has found of one side, our
+// client or our server: a line for each set of scenarios, what went wrong, and a
+// total. It fails on a scenario that failed, warned or did not run although the
+// baseline does not list it, on one that passed although it does, and on one in
+// which our client has complained.
 //
-//	report -baseline FILE NAME=DIR[,REQUIRED] ...
+//	report -side client|server -baseline FILE NAME=DIR[,REQUIRED] ...
 //
 // Each DIR holds the results of one run. REQUIRED is a file with the scenarios
-// that must be among them, one in a line behind "- ".
+// that must be among them, as the suite lists them. Scenarios of the baseline
+// count as known, and neither as required nor as others.
 package main
 
 import (
@@ -18,9 +20,10 @@ import (
 )
 
 func main() {
+	sideName := flag.String("side", "server", "`side` that was under test: client or server")
 	baseline := flag.String("baseline", "", "`file` of the scenarios that are known not to pass")
 	flag.Parse()
-	ok, err := report(os.Stdout, *baseline, flag.Args())
+	ok, err := report(os.Stdout, *sideName, *baseline, flag.Args())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance: error:", err)
 		os.Exit(1)
@@ -30,9 +33,13 @@ func main() {
 	}
 }
 
-// report writes the report of some sets and returns whether all is as it should
-// be.
-func report(w io.Writer, baselineFile string, args []string) (bool, error) {
+// report writes the report of some sets of a side and returns whether all is as it
+// should be.
+func report(w io.Writer, sideName, baselineFile string, args []string) (bool, error) {
+	tested, ok := sides[sideName]
+	if !ok {
+		return false, fmt.Errorf("%q is no side", sideName)
+	}
 	known, err := readBaseline(baselineFile)
 	if err != nil {
 		return false, err
@@ -40,13 +47,13 @@ func report(w io.Writer, baselineFile string, args []string) (bool, error) {
 	var total tally
 	listed := make(map[string]bool)
 	for _, arg := range args {
-		set, err := readSet(arg)
+		set, err := readSet(tested, arg)
 		if err != nil {
 			return false, err
 		}
 		t := set.judge(w, known, listed)
-		fmt.Fprintf(w, "conformance server %s: %d/%d required, %d/%d others, %d checks, %d known not to pass\n",
-			set.name, t.required.passed, t.required.run, t.others.passed, t.others.run, t.checks, t.known)
+		fmt.Fprintf(w, "conformance %s %s: %d/%d required, %d/%d others, %d checks, %d known not to pass\n",
+			sideName, set.name, t.required.passed, t.required.run, t.others.passed, t.others.run, t.checks, t.known)
 		total.add(t)
 	}
 	for scenario := range known {
@@ -56,7 +63,7 @@ func report(w io.Writer, baselineFile string, args []string) (bool, error) {
 		}
 	}
 	all := count{total.required.passed + total.others.passed, total.required.run + total.others.run}
-	fmt.Fprintf(w, "conformance server: %d/%d\n", all.passed, all.run)
+	fmt.Fprintf(w, "conformance %s: %d/%d\n", sideName, all.passed, all.run)
 	return total.wrong == 0 && all.passed == all.run && all.run > 0, nil
 }
 

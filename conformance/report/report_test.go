@@ -45,6 +45,7 @@ func TestReportFailsOnWhatIsNotAsItShouldBe(t *testing.T) {
 		{name: "a known one that is partly skipped", scenarios: map[string]string{"x": partly, "y": partly}, baseline: "y: later", ok: true, says: "conformance server: 1/1\n"},
 		{name: "a known one that passes", scenarios: map[string]string{"x": good, "y": good}, baseline: "y: later", says: "y: passed, and is in the baseline"},
 		{name: "a known one that did not run", scenarios: map[string]string{"x": good}, baseline: "y: later", says: "y: is in the baseline, and no set has run it"},
+		{name: "a required one that is known", scenarios: map[string]string{"x": good, "y": bad}, required: "- y", baseline: "y: later", ok: true, says: "0/0 required, 1/1 others"},
 		{name: "a required one that did not run", scenarios: map[string]string{"x": good}, required: "- y", says: "y: did not run"},
 	}
 	for _, test := range tests {
@@ -58,7 +59,7 @@ func TestReportFailsOnWhatIsNotAsItShouldBe(t *testing.T) {
 				arg += "," + write(t, dir, "required", "Server scenarios (test against a server):\n  "+test.required+"\n\nClient scenarios:\n  - not-one\n")
 			}
 			var out strings.Builder
-			ok, err := report(&out, write(t, dir, "baseline", "# known\n"+test.baseline+"\n"), []string{arg})
+			ok, err := report(&out, "server", write(t, dir, "baseline", "# known\n"+test.baseline+"\n"), []string{arg})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +71,57 @@ func TestReportFailsOnWhatIsNotAsItShouldBe(t *testing.T) {
 }
 
 func TestReportWithoutResultsIsAnError(t *testing.T) {
-	if _, err := report(&strings.Builder{}, "", []string{"set=" + t.TempDir()}); err == nil {
+	if _, err := report(&strings.Builder{}, "server", "", []string{"set=" + t.TempDir()}); err == nil {
 		t.Error("a folder without results was taken for a set")
+	}
+}
+
+func TestReportOfTheClient(t *testing.T) {
+	const good = `[{"id":"a","status":"SUCCESS"}]`
+	const folder = "-2026-11-30T11-15-20-478Z/"
+	tests := []struct {
+		name  string
+		files map[string]string
+		ok    bool
+		says  string
+	}{
+		{"plain and nested folders", map[string]string{"x" + folder + "checks.json": good, "auth/y-z" + folder + "checks.json": good},
+			true, "conformance client set: 1/1 required, 1/1 others, 2 checks, 0 known not to pass\nconformance client: 2/2\n"},
+		{"a client that was silent", map[string]string{"auth/y-z" + folder + "checks.json": good, "auth/y-z" + folder + "stderr.txt": "\n"},
+			true, "conformance client: 1/1\n"},
+		{"a client that has complained", map[string]string{"auth/y-z" + folder + "checks.json": good, "auth/y-z" + folder + "stderr.txt": "no luck\nat all\n"},
+			false, "  set, auth/y-z: no luck\n"},
+		{"a required one that did not run", map[string]string{"x" + folder + "checks.json": good}, false, "auth/y-z: did not run"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range test.files {
+				write(t, dir, "out/"+name, text)
+			}
+			required := write(t, dir, "required", "Server scenarios:\n  - not-one\n\nClient scenarios:\n  - auth/y-z\n\nNever scored:\n  - late [client]\n")
+			var out strings.Builder
+			ok, err := report(&out, "client", "", []string{"set=" + filepath.Join(dir, "out") + "," + required})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if ok != test.ok || !strings.Contains(out.String(), test.says) {
+				t.Errorf("ok is %v, not %v, or %q is not in the report:\n%s", ok, test.ok, test.says, &out)
+			}
+		})
+	}
+}
+
+func TestReportRefusesFoldersOfTheOtherSide(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "x-2026-11-30T11-15-20-478Z/checks.json", `[]`)
+	if _, err := report(&strings.Builder{}, "server", "", []string{"set=" + dir}); err == nil {
+		t.Error("a result of the client was taken for one of the server")
+	}
+}
+
+func TestReportOfAnUnknownSideIsAnError(t *testing.T) {
+	if _, err := report(&strings.Builder{}, "middle", "", nil); err == nil {
+		t.Error("the middle was taken for a side")
 	}
 }

@@ -17,8 +17,10 @@ import (
 const (
 	minReopen = time.Second
 	maxReopen = 30 * time.Second
-	// openWait is how long calls wait for the stream to be open at first.
-	openWait = 250 * time.Millisecond
+	// openWait is how long calls that may lead to questions wait for the stream to
+	// be open at first. It covers a network connection to a server that is far away
+	// or busy; only one that takes the request and says nothing costs all of it.
+	openWait = 2 * time.Second
 )
 
 // listen keeps the session's GET stream open while the server offers one. Its
