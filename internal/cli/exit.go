@@ -79,10 +79,49 @@ type timeoutError struct {
 func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %v: %v", e.limit, e.err) }
 func (e *timeoutError) Unwrap() error { return e.err }
 
+// A toolError says that a tool could not do what it was asked.
+type toolError struct {
+	tool string
+	text string // what it said
+}
+
+func (e *toolError) Error() string {
+	text := fmt.Sprintf("the tool %q reported an error", e.tool)
+	if e.text != "" {
+		text += ": " + e.text
+	}
+	return text
+}
+
+// A notFoundError says that a server has no feature of that name.
+type notFoundError struct {
+	what string // "tool"
+	name string
+	hint string
+	err  error // of the server; nil if it was not asked
+}
+
+func (e *notFoundError) Error() string { return fmt.Sprintf("the server has no %s %q", e.what, e.name) }
+func (e *notFoundError) Unwrap() error { return e.err }
+
+// interruption is what there is to say when a signal has ended a command with err.
+func interruption(err error) error {
+	if e, ok := errors.AsType[*mcp.CallError](err); ok && e.Method != "" && e.Outcome == mcp.MaybeExecuted {
+		return fmt.Errorf("%w; %s may have been executed", errInterrupted, e.Method)
+	}
+	return errInterrupted
+}
+
 // codeOf returns how the program ends with an error.
 func codeOf(err error) ExitCode {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return ExitUsage
+	}
+	if _, ok := errors.AsType[*toolError](err); ok {
+		return ExitToolError
+	}
+	if _, ok := errors.AsType[*notFoundError](err); ok {
+		return ExitNotFound
 	}
 	if _, ok := errors.AsType[*timeoutError](err); ok || errors.Is(err, context.DeadlineExceeded) {
 		return ExitTimedOut
@@ -121,6 +160,9 @@ func hintOf(err error) string {
 	if e, ok := errors.AsType[*usageError](err); ok {
 		return e.hint
 	}
+	if e, ok := errors.AsType[*notFoundError](err); ok {
+		return e.hint
+	}
 	switch code := codeOf(err); {
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
@@ -135,6 +177,10 @@ func hintOf(err error) string {
 // fail says what went wrong: to people, or as one line of JSON.
 func (a *app) fail(err error, code ExitCode) {
 	text := strings.Map(printable, strings.ReplaceAll(err.Error(), "\n", "; "))
+	if !a.asJSON && code == ExitInterrupted {
+		a.notice("%s", text)
+		return
+	}
 	if !a.asJSON {
 		a.notice("error: %s", text)
 		if hint := hintOf(err); hint != "" {
