@@ -33,7 +33,8 @@ type Client struct {
 }
 
 // Connect connects to a server. Ctx ends the connecting, not the connection. It
-// fails if the first attempt does; later ones are [Healing]'s.
+// fails, with the target's error, if the first attempt does; later ones are
+// [Healing]'s.
 func Connect(ctx context.Context, target Target, opts *Options) (*Client, error) {
 	o := opts.withDefaults()
 	dial, err := o.dialOptions()
@@ -47,7 +48,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.link.start(ctx); err != nil {
 		c.cancel()
-		return nil, fmt.Errorf("connecting to %s: %w", target, err)
+		return nil, err // which names the target
 	}
 	if c.Verdict().Era == mcp.Legacy {
 		c.watch()

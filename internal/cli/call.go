@@ -75,6 +75,9 @@ func (o *callOptions) check(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("mcpsplice ls lists them", "no tool is named")
 	}
+	if err := o.checkOut(o.out); err != nil {
+		return err
+	}
 	o.tool = args[0]
 	if o.object, err = o.parseObject(o.args); err != nil {
 		return err

@@ -104,12 +104,13 @@ func (o *clientOptions) with(ctx context.Context, heal bool, f func(context.Cont
 		return err
 	}
 	defer func() { err = errors.Join(err, trace.Close()) }()
-	opts := o.clientOptions()
+	target := o.clientTarget(trace.tap("dial"))
+	opts := o.clientOptions(target.String())
 	if heal {
 		opts.State = newStateTeller(o.app)
 	}
 	opts.Healing.Off = !heal
-	c, err := o.connect(ctx, o.clientTarget(trace.tap("dial")), opts)
+	c, err := o.connect(ctx, target, opts)
 	if err != nil {
 		return err
 	}
@@ -131,8 +132,8 @@ func (o *clientOptions) connect(ctx context.Context, target client.Target, opts 
 	return c, err
 }
 
-func (o *clientOptions) clientOptions() *client.Options {
-	questions := newForms(o.app)
+func (o *clientOptions) clientOptions(server string) *client.Options {
+	questions := newForms(o.app, server)
 	opts := &client.Options{
 		Info: implementation(), Era: o.target.era,
 		Timeout: o.flags.timeout, MaxTimeout: max(o.flags.timeout, client.DefaultMaxTimeout),
@@ -151,7 +152,7 @@ func (o *clientOptions) clientOptions() *client.Options {
 func (o *clientOptions) clientTarget(tap transport.Tap) client.Target {
 	switch {
 	case o.target.demo:
-		return client.Handler(newDemo())
+		return demoServer{client.Handler(newDemo())}
 	case o.target.url != nil:
 		t := client.URL(o.target.url.String())
 		t.Options.Header, t.Options.Tap = o.target.header, tap
@@ -164,6 +165,11 @@ func (o *clientOptions) clientTarget(tap transport.Tap) client.Target {
 	}
 	return t
 }
+
+// A demoServer is the built-in server by its name.
+type demoServer struct{ client.Target }
+
+func (demoServer) String() string { return demoTarget }
 
 // log shows a log message.
 func (o *clientOptions) log(m *mcp.LogParams) {

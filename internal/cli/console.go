@@ -21,6 +21,7 @@ type console struct {
 
 	mu     sync.Mutex
 	status string // what the last line shows, guarded by mu
+	held   bool   // nothing is to be shown there, guarded by mu
 }
 
 func newConsole(w io.Writer) *console {
@@ -52,13 +53,21 @@ func (c *console) show(status string) {
 	status = shorten(strings.Map(printable, status), c.columns-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if status == c.status {
+	if status == c.status || c.held {
 		return
 	}
 	c.clear()
 	// A terminal that is gone shows nothing.
 	_, _ = io.WriteString(c.w, status)
 	c.status = status
+}
+
+// hold keeps the status line away while somebody is typing.
+func (c *console) hold(held bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clear()
+	c.held = held
 }
 
 // clear takes the status line away. c.mu is held.

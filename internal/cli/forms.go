@@ -18,6 +18,7 @@ import (
 // forms puts a server's questions to the user, one at a time.
 type forms struct {
 	app   *app
+	from  string // the server, as people know it
 	lines lines
 	ask   bool  // somebody is there
 	style style // of stderr
@@ -25,8 +26,8 @@ type forms struct {
 	asking sync.Mutex // held while a question is open
 }
 
-func newForms(a *app) *forms {
-	f := &forms{app: a, lines: lines{in: a.In}}
+func newForms(a *app, from string) *forms {
+	f := &forms{app: a, from: clean(from), lines: lines{in: a.In}}
 	_, reads := terminal(a.In)
 	f.ask = reads && a.console.terminal()
 	f.style = newStyle(f.ask, os.Getenv)
@@ -38,10 +39,12 @@ func (f *forms) answer(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitRes
 	f.asking.Lock()
 	defer f.asking.Unlock()
 	if !f.ask {
-		f.app.notice("the server asks %q, which is declined, since there is no terminal to ask at", shorten(clean(p.Message), maxText))
+		f.app.notice("%s asks %q, which is declined: there is no terminal to ask at", f.from, shorten(clean(p.Message), maxText))
 		return &mcp.ElicitResult{Action: mcp.Decline}, nil
 	}
-	f.printf("\n%s\n", f.style.bold("The server asks: ")+harmlessText(p.Message))
+	f.app.console.hold(true)
+	defer f.app.console.hold(false)
+	f.printf("\n%s%s\n", f.style.bold(f.from+" asks: "), harmlessText(p.Message))
 	action, content, err := f.put(ctx, p)
 	switch {
 	case errors.Is(err, io.EOF): // Ctrl-D
@@ -71,7 +74,7 @@ func (f *forms) put(ctx context.Context, p *mcp.ElicitParams) (mcp.ElicitAction,
 				return "", nil, err
 			}
 		}
-		choice, err := f.choose(ctx, "Send this? [Y]es, [n]o, [e]dit", "yes", "no", "edit")
+		choice, err := f.choose(ctx, "Send this to "+f.from+"? [Y]es, [n]o, [e]dit", "yes", "no", "edit")
 		switch {
 		case err != nil:
 			return "", nil, err

@@ -20,7 +20,10 @@ func didYouMean(name string, names []string) string {
 	if near := nearest(name, names); len(near) > 0 {
 		return "did you mean " + joinOr(near) + "?"
 	}
-	if len(names) == 0 || len(names) > maxListed {
+	if len(names) == 0 {
+		return "there is none at all"
+	}
+	if len(names) > maxListed {
 		return ""
 	}
 	shown := make([]string, len(names))
@@ -53,7 +56,7 @@ func nearest(name string, names []string) []string {
 	for _, n := range names[:min(len(names), maxNearNames)] {
 		other := folded(n)
 		d := distance(wanted, other)
-		limit := max(len(wanted)/3, 1)
+		limit := max(len(wanted)/3, min(len(wanted)-1, 1))
 		if len(wanted) >= 3 && strings.Contains(string(other), string(wanted)) {
 			d = min(d, limit)
 		}

@@ -39,6 +39,9 @@ func newPromptCmd(a *app) *cobra.Command {
 			if len(rest) == 0 {
 				return usagef("mcpsplice ls --prompts lists them", "no prompt is named")
 			}
+			if err := o.checkOut(o.out); err != nil {
+				return err
+			}
 			o.name = rest[0]
 			if o.words, err = o.parseTexts(rest[1:]); err != nil {
 				return err

@@ -38,6 +38,9 @@ func newReadCmd(a *app) *cobra.Command {
 			if len(rest) != 1 {
 				return usagef("mcpsplice ls --resources lists them", "one resource was expected, not %d", len(rest))
 			}
+			if err := o.checkOut(o.out); err != nil {
+				return err
+			}
 			o.uri = rest[0]
 			return o.with(cmd.Context(), false, func(ctx context.Context, c *client.Client) error {
 				return readRun(ctx, o, c)
@@ -92,10 +95,11 @@ func (o *readOptions) print(result *mcp.ReadResourceResult) error {
 }
 
 // noSuchResource reports whether a server does not know a resource: by a code of
-// its own in legacy revisions, and as an invalid parameter in modern ones.
+// its own in legacy revisions, as an invalid parameter in modern ones, or because
+// it has no resources.
 func noSuchResource(err error) bool {
 	e, ok := errors.AsType[*jsonrpc.Error](err)
-	return ok && (e.Code == jsonrpc.CodeResourceNotFound || e.Code == jsonrpc.CodeInvalidParams)
+	return ok && (e.Code == jsonrpc.CodeResourceNotFound || e.Code == jsonrpc.CodeInvalidParams || lacks(err))
 }
 
 // resourceHint names the resources that may have been meant.
@@ -103,6 +107,9 @@ func resourceHint(ctx context.Context, c *client.Client, uri string) string {
 	resources, err := collect(c.Resources(ctx))
 	if err != nil {
 		return "" // a hint is not worth a second error
+	}
+	if len(resources) == 0 {
+		return "" // it may have templates
 	}
 	uris := make([]string, len(resources))
 	for i, r := range resources {

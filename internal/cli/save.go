@@ -18,6 +18,14 @@ func addOutFlag(cmd *cobra.Command, out *string) {
 	cmd.Flags().StringVarP(out, "out", "o", "", "save binary content to `FILE`, or under names of its own into a\ndirectory (which ends in /, or exists); - stands for stdout")
 }
 
+// checkOut refuses to save what is printed as it came.
+func (a *app) checkOut(out string) error {
+	if out != "" && a.asJSON {
+		return usagef("", "--out and --json do not go together")
+	}
+	return nil
+}
+
 // A saver writes what a server gave into files.
 type saver struct {
 	app   *app

@@ -91,7 +91,7 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (*target, error)
 	case command != nil:
 		return f.commandTarget(cmd, command)
 	}
-	return f.namedTarget(cmd, before[0])
+	return f.namedTarget(cmd, before[0], "to start a server write "+cmd.CommandPath()+" -- "+before[0])
 }
 
 // targetAnd returns the target that the arguments of a command begin or end with,
@@ -104,7 +104,8 @@ func (f *targetFlags) targetAnd(cmd *cobra.Command, args []string) (*target, []s
 	case command == nil && len(before) == 0:
 		return nil, nil, usagef("as in "+strings.TrimSpace(cmd.Example), "no server is named")
 	case command == nil:
-		t, err := f.namedTarget(cmd, before[0])
+		t, err := f.namedTarget(cmd, before[0], "a command that starts a server stands at the end, after --, as in "+
+			cmd.CommandPath()+" ... -- COMMAND ARGS...")
 		return t, before[1:], err
 	case len(before) > 0 && strings.Contains(before[0], "://") && strings.HasPrefix(before[0], "http"):
 		return nil, nil, usagef("", "name one server: %q, or the command after --", before[0])
@@ -141,8 +142,9 @@ func (f *targetFlags) commandTarget(cmd *cobra.Command, words []string) (*target
 	return &target{command: command, era: era, timeout: f.timeout}, nil
 }
 
-// namedTarget returns the target that one word names.
-func (f *targetFlags) namedTarget(cmd *cobra.Command, word string) (*target, error) {
+// namedTarget returns the target that one word names. Hint is for words that name
+// none.
+func (f *targetFlags) namedTarget(cmd *cobra.Command, word, hint string) (*target, error) {
 	if word == demoTarget {
 		err := f.unused(cmd, "is not for the demo, which is a part of this program", "header", "env", "cwd", "era")
 		return &target{demo: true, timeout: f.timeout}, err
@@ -154,7 +156,7 @@ func (f *targetFlags) namedTarget(cmd *cobra.Command, word string) (*target, err
 	if err := f.unused(cmd, "is for servers that a command starts", "env", "cwd"); err != nil {
 		return nil, err
 	}
-	u, err := parseTarget(word, cmd.CommandPath())
+	u, err := parseTarget(word, hint)
 	if err != nil {
 		return nil, err
 	}
@@ -210,10 +212,10 @@ func parseEra(text string) (mcp.Era, error) {
 	return mcp.NoEra, usagef("", "--era must be auto, legacy or modern, not %q", text)
 }
 
-func parseTarget(text, command string) (*url.URL, error) {
+func parseTarget(text, hint string) (*url.URL, error) {
 	scheme, _, hasScheme := strings.Cut(text, ":")
 	if !hasScheme || strings.ContainsAny(scheme, "/.") {
-		return nil, usagef("to start a server write "+command+" -- "+text, "%q is no URL", text)
+		return nil, usagef(hint, "%q is no URL", text)
 	}
 	u, err := url.Parse(text)
 	switch {

@@ -42,7 +42,8 @@ var keys = map[string]string{"^C": "\x03", "^D": "\x04", "^M": "\n"}
 
 // tty runs a program at a terminal: tty CODE FILE PROGRAM ARGS... Each line of the
 // file waits until the terminal shows a text ("< TEXT"), or types one ("> TEXT",
-// or "^C" and the like). What the terminal has shown is shown as stdout.
+// or "^C" and the like); restart ends what start has started, and starts it
+// again. What the terminal has shown is shown as stdout.
 func tty(ts *testscript.TestScript, _ bool, args []string) {
 	person, program, err := openTerminal()
 	ts.Check(err)
@@ -68,6 +69,9 @@ func tty(ts *testscript.TestScript, _ bool, args []string) {
 		case strings.HasPrefix(line, ">"):
 			_, err := person.WriteString(text + "\n")
 			ts.Check(err)
+		case line == "restart":
+			stop(ts, false, nil)
+			start(ts, false, []string{"serve", "--listen", ts.Getenv("URL")})
 		default:
 			_, err := person.WriteString(keys[line])
 			ts.Check(err)

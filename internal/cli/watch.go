@@ -63,7 +63,13 @@ func watchRun(ctx context.Context, o *watchOptions, c *client.Client) error {
 		return err
 	}
 	defer s.Close()
-	o.tellWatched(s.Filter())
+	granted := s.Filter()
+	if granted.Empty() {
+		return &mcp.CallError{
+			Method: mcp.MethodListen, Kind: mcp.Unsupported, Outcome: mcp.Answered, Public: "the server tells of no changes",
+		}
+	}
+	o.tellWatched(granted)
 	for n := 1; ; n++ {
 		event, err := s.Next(ctx)
 		if err != nil {
@@ -98,10 +104,6 @@ func (o *watchOptions) tellWatched(f mcp.Filter) {
 	}
 	if len(not) > 0 {
 		o.notice("the server does not tell of changes of %s", strings.Join(not, ", "))
-	}
-	if len(watched) == 0 {
-		o.notice("the server tells of no changes")
-		return
 	}
 	o.notice("watching %s", strings.Join(watched, ", "))
 }
