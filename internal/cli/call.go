@@ -165,7 +165,4 @@ func badReply(method string, err error) error {
 }
 
 // printRaw prints a result as it came, in one line.
-func (a *app) printRaw(result mcp.Result) error {
-	_, err := a.Out.Write(append(result.AppendTo(nil), '\n'))
-	return err
-}
+func (a *app) printRaw(result mcp.Result) error { return a.printJSON(result.AppendTo(nil)) }

@@ -18,6 +18,7 @@ const defaultColumns = 80
 type console struct {
 	w       io.Writer // set at construction
 	columns int       // set at construction, 0 if it is no terminal
+	dumb    bool      // set at construction: a terminal that takes no line away
 
 	mu     sync.Mutex
 	status string // what the last line shows, guarded by mu
@@ -26,6 +27,7 @@ type console struct {
 
 func newConsole(w io.Writer) *console {
 	c := &console{w: w}
+	c.dumb = os.Getenv("TERM") == "dumb"
 	if f, ok := w.(*os.File); ok {
 		if columns, ok := terminal(f); ok {
 			c.columns = cmp.Or(columns, defaultColumns)
@@ -47,7 +49,7 @@ func (c *console) Write(p []byte) (int, error) {
 
 // show replaces the status line; empty takes it away.
 func (c *console) show(status string) {
-	if !c.terminal() {
+	if !c.terminal() || c.dumb {
 		return
 	}
 	status = shorten(strings.Map(printable, status), c.columns-1)

@@ -11,8 +11,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // An ExitCode is how the program ends.
@@ -184,7 +182,7 @@ func (a *app) fail(err error, code ExitCode) {
 	if !a.asJSON {
 		a.notice("error: %s", text)
 		if hint := hintOf(err); hint != "" {
-			a.notice("hint: %s", hint)
+			a.notice("hint: %s", clean(hint))
 		}
 		return
 	}
@@ -201,10 +199,9 @@ func (a *app) fail(err error, code ExitCode) {
 
 // errLine writes a value to stderr as one line of JSON.
 func (a *app) errLine(v any) {
-	raw, err := json.Marshal(v)
+	raw, err := mcp.NewJSON(v)
 	if err != nil {
-		a.notice("error: %v", err)
-		return
+		raw = mcp.JSON("{}") // which no value of ours becomes
 	}
 	// Whom stderr does not reach cannot be told so.
 	_, _ = a.Err.Write(append(raw, '\n'))

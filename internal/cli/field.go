@@ -102,17 +102,18 @@ func (f *field) head(s style) string {
 	if title == "" {
 		title = f.name
 	}
-	head := s.bold(clean(title))
+	var head strings.Builder
+	head.WriteString(s.bold(clean(title)))
 	if about := f.about(); about != "" {
-		head += s.dim(" (" + about + ")")
+		head.WriteString(s.dim(" (" + about + ")"))
 	}
 	if description != "" {
-		head += "\n" + harmlessText(description)
+		head.WriteString("\n" + harmlessText(description))
 	}
 	for i, o := range f.options {
-		head += fmt.Sprintf("\n  %d  %s", i+1, clean(o.label()))
+		fmt.Fprintf(&head, "\n  %d  %s", i+1, clean(o.label()))
 	}
-	return head
+	return head.String()
 }
 
 // about says what the answer must be like.

@@ -18,10 +18,14 @@ func addOutFlag(cmd *cobra.Command, out *string) {
 	cmd.Flags().StringVarP(out, "out", "o", "", "save binary content to `FILE`, or under names of its own into a\ndirectory (which ends in /, or exists); - stands for stdout")
 }
 
-// checkOut refuses to save what is printed as it came.
+// checkOut refuses to save what is printed as it came, and to write bytes to a
+// terminal.
 func (a *app) checkOut(out string) error {
-	if out != "" && a.asJSON {
+	switch {
+	case out != "" && a.asJSON:
 		return usagef("", "--out and --json do not go together")
+	case out == "-" && a.columns > 0:
+		return usagef("write it to a file, or into a pipe", "--out: stdout is a terminal")
 	}
 	return nil
 }

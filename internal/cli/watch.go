@@ -119,8 +119,7 @@ func (o *watchOptions) print(e *client.Event) error {
 		if err != nil {
 			return err
 		}
-		_, err = o.Out.Write(append(raw, '\n'))
-		return err
+		return o.printJSON(raw)
 	}
 	var line strings.Builder
 	if o.columns > 0 {
