@@ -161,6 +161,9 @@ func hintOf(err error) string {
 	if e, ok := errors.AsType[*notFoundError](err); ok {
 		return e.hint
 	}
+	if pages := pagesOf(err); pages != "" {
+		return "visit " + pages + " if you trust it, then call again"
+	}
 	switch code := codeOf(err); {
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
@@ -170,6 +173,25 @@ func hintOf(err error) string {
 		return "--timeout gives the server longer"
 	}
 	return ""
+}
+
+// pagesOf returns the addresses of the pages that a legacy server wants to be
+// visited before it makes a call (2025-11-25, client/elicitation, URL Elicitation
+// Required Error).
+func pagesOf(err error) string {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeURLElicitationRequired {
+		return ""
+	}
+	var pages []string
+	raw, _ := e.Data.Lookup("elicitations")
+	for _, item := range jsonrpc.Elements(raw) {
+		page := jsonrpc.Trusted(item)
+		if address, ok := page.LookupString("url"); ok {
+			pages = append(pages, shorten(address, maxText))
+		}
+	}
+	return strings.Join(pages, " and ")
 }
 
 // fail says what went wrong: to people, or as one line of JSON.
