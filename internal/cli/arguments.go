@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,7 +57,12 @@ func (a *app) parseArguments(words []string) ([]argument, error) {
 // readInput reads a file, or stdin for "-".
 func (a *app) readInput(name string) ([]byte, error) {
 	in := io.Reader(a.In)
-	if name != "-" {
+	switch {
+	case name == "-" && a.inTaken:
+		return nil, errors.New("stdin is wanted twice")
+	case name == "-":
+		a.inTaken = true
+	default:
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err

@@ -88,6 +88,7 @@ type app struct {
 	columns int      // of Out, 0 if it is no terminal
 	style   style    // of Out
 	asJSON  bool     // the flag --json
+	inTaken bool     // an argument is what stdin holds
 }
 
 func newApp(streams Streams) *app {

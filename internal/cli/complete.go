@@ -82,10 +82,8 @@ func (o *completeOptions) read(args []string) error {
 }
 
 func completeRun(ctx context.Context, o *completeOptions, c *client.Client) error {
-	if o.params.Ref.Type == mcp.RefPrompt {
-		if err := o.checkPrompt(ctx, c); err != nil {
-			return err
-		}
+	if err := o.checkReference(ctx, c); err != nil {
+		return err
 	}
 	raw, err := c.Call(ctx, mcp.MethodComplete, o.params, nil)
 	if err != nil {
@@ -109,8 +107,12 @@ func completeRun(ctx context.Context, o *completeOptions, c *client.Client) erro
 	return nil
 }
 
-// checkPrompt tells of a prompt or an argument that there is not.
-func (o *completeOptions) checkPrompt(ctx context.Context, c *client.Client) error {
+// checkReference tells of a template, or of a prompt or its argument, that there is
+// not.
+func (o *completeOptions) checkReference(ctx context.Context, c *client.Client) error {
+	if o.params.Ref.Type == mcp.RefResource {
+		return o.checkTemplate(ctx, c)
+	}
 	prompt, err := findPrompt(ctx, c, o.params.Ref.Name)
 	if err != nil {
 		return err
@@ -123,6 +125,21 @@ func (o *completeOptions) checkPrompt(ctx context.Context, c *client.Client) err
 		names = append(names, a.Name)
 	}
 	return unknownArgument(prompt.Name, o.params.Argument.Name, names, "the prompt is "+promptSignature(prompt, false))
+}
+
+func (o *completeOptions) checkTemplate(ctx context.Context, c *client.Client) error {
+	templates, err := collect(c.ResourceTemplates(ctx))
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range templates {
+		if t.URITemplate == o.params.Ref.URI {
+			return nil
+		}
+		names = append(names, t.URITemplate)
+	}
+	return &notFoundError{what: "resource template", name: o.params.Ref.URI, hint: didYouMean(o.params.Ref.URI, names)}
 }
 
 // tellMore says that there are more values than those that were printed.

@@ -67,6 +67,9 @@ func (o *clientOptions) check(cmd *cobra.Command, args []string) ([]string, erro
 	if o.flags.timeout <= 0 {
 		return nil, usagef("", "--timeout must be more than 0")
 	}
+	if o.target.demo && o.flags.trace != "" {
+		return nil, usagef("", "--trace is not for the demo, to which nothing is sent")
+	}
 	if o.level = mcp.Level(o.flags.log); o.level != "" && !o.level.Valid() {
 		return nil, usagef("", "--log must be debug, info, notice, warning, error, critical, alert or emergency, not %q", o.flags.log)
 	}

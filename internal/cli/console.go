@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -21,8 +22,9 @@ type console struct {
 	dumb    bool      // set at construction: a terminal that takes no line away
 
 	mu     sync.Mutex
-	status string // what the last line shows, guarded by mu
-	held   bool   // nothing is to be shown there, guarded by mu
+	status string    // what the last line shows, guarded by mu, like what follows
+	shown  time.Time // when it was shown
+	held   bool      // nothing is to be shown there
 }
 
 func newConsole(w io.Writer) *console {
@@ -47,7 +49,11 @@ func (c *console) Write(p []byte) (int, error) {
 	return c.w.Write(p)
 }
 
-// show replaces the status line; empty takes it away.
+// minShown is how long a status line stays before another one takes its place.
+const minShown = 20 * time.Millisecond
+
+// show replaces the status line; empty takes it away. What comes too soon after
+// the one before is not shown.
 func (c *console) show(status string) {
 	if !c.terminal() || c.dumb {
 		return
@@ -55,13 +61,18 @@ func (c *console) show(status string) {
 	status = shorten(strings.Map(printable, status), c.columns-1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if status == c.status || c.held {
+	now := time.Now()
+	switch {
+	case status == "":
+		c.clear()
+		return
+	case status == c.status, c.held, now.Sub(c.shown) < minShown:
 		return
 	}
 	c.clear()
 	// A terminal that is gone shows nothing.
 	_, _ = io.WriteString(c.w, status)
-	c.status = status
+	c.status, c.shown = status, now
 }
 
 // hold keeps the status line away while somebody is typing.

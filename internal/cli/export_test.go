@@ -84,6 +84,13 @@ func FileName(tool, mimeType, uri string) string {
 	return s.ownName(mimeType, uri)
 }
 
+// Terminal returns what writes to w as to a terminal of some columns, what shows
+// its status line, and what keeps that away.
+func Terminal(w io.Writer, columns int) (write func(string), show func(string), hold func(bool)) {
+	c := &console{w: w, columns: columns}
+	return func(s string) { _, _ = io.WriteString(c, s) }, c.show, c.hold
+}
+
 // ProgressLine is progressLine.
 var ProgressLine = progressLine
 

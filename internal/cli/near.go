@@ -9,8 +9,8 @@ import (
 // Bounds of what is looked at for near misses.
 const (
 	maxNear       = 3    // names that are suggested
-	maxNearLength = 64   // characters of a name
-	maxNearNames  = 5000 // names
+	maxNearLength = 128  // characters of a name
+	maxNearNames  = 2000 // names
 	maxListed     = 12   // names that are listed if none is near
 )
 
@@ -53,10 +53,13 @@ func nearest(name string, names []string) []string {
 	}
 	var near []candidate
 	wanted := folded(name)
+	limit := max(len(wanted)/3, min(len(wanted)-1, 1))
 	for _, n := range names[:min(len(names), maxNearNames)] {
 		other := folded(n)
-		d := distance(wanted, other)
-		limit := max(len(wanted)/3, min(len(wanted)-1, 1))
+		d := limit + 1
+		if max(len(wanted)-len(other), len(other)-len(wanted)) <= limit {
+			d = distance(wanted, other)
+		}
 		if len(wanted) >= 3 && strings.Contains(string(other), string(wanted)) {
 			d = min(d, limit)
 		}
