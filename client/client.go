@@ -37,7 +37,8 @@ type Client struct {
 }
 
 // Connect connects to a server. Ctx ends the connecting, not the connection. It
-// fails if the first attempt does; later ones are [Healing]'s.
+// fails, with the target's error, if the first attempt does; later ones are
+// [Healing]'s.
 func Connect(ctx context.Context, target Target, opts *Options) (*Client, error) {
 	o := opts.withDefaults()
 	dial, err := o.dialOptions()
@@ -53,7 +54,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 	if err := c.link.start(ctx); err != nil {
 		c.cancel()
 		c.running.Wait()
-		return nil, fmt.Errorf("connecting to %s: %w", target, err)
+		return nil, err // which names the target
 	}
 	return c, nil
 }

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -37,7 +37,7 @@ func Main(ctx context.Context, args []string, streams Streams) ExitCode {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	streams.Err = &lockedWriter{w: streams.Err}
+	streams.Err = newConsole(streams.Err)
 	ended := make(chan ExitCode, 1)
 	go func() { ended <- run(ctx, args, streams) }()
 	for range 2 {
@@ -53,7 +53,7 @@ func Main(ctx context.Context, args []string, streams Streams) ExitCode {
 
 // run runs one command to its end and says what went wrong, if anything did.
 func run(ctx context.Context, args []string, streams Streams) ExitCode {
-	a := &app{Streams: streams}
+	a := newApp(streams)
 	root := newRoot(a)
 	root.SetArgs(append([]string{}, args...))
 	root.SetIn(streams.In)
@@ -66,6 +66,7 @@ func run(ctx context.Context, args []string, streams Streams) ExitCode {
 	code := codeOf(err)
 	if errors.Is(context.Cause(ctx), errInterrupted) {
 		code = ExitInterrupted
+		err = interruption(err)
 	}
 	a.asJSON = a.asJSON || slices.Contains(ownArgs(args), "--json") // the flags may not have been read so far
 	a.fail(err, code)
@@ -83,11 +84,35 @@ func ownArgs(args []string) []string {
 // An app is what the commands have in common.
 type app struct {
 	Streams
-	asJSON bool // the flag --json
+	console *console // Err
+	columns int      // of Out, 0 if it is no terminal
+	style   style    // of Out
+	asJSON  bool     // the flag --json
+	inTaken bool     // an argument is what stdin holds
+}
+
+func newApp(streams Streams) *app {
+	a := &app{Streams: streams}
+	var ok bool
+	if a.console, ok = streams.Err.(*console); !ok {
+		a.console = newConsole(streams.Err)
+		a.Err = a.console
+	}
+	if columns, ok := terminal(streams.Out); ok {
+		a.columns = cmp.Or(columns, defaultColumns)
+	}
+	a.style = newStyle(a.columns > 0, os.Getenv)
+	return a
 }
 
 // notice tells people something.
 func (a *app) notice(format string, args ...any) {
+	if a.asJSON {
+		a.errLine(struct {
+			Notice string `json:"notice"`
+		}{fmt.Sprintf(format, args...)})
+		return
+	}
 	// Whom stderr does not reach cannot be told so.
 	_, _ = fmt.Fprintf(a.Err, "mcpsplice: "+format+"\n", args...)
 }
@@ -138,7 +163,10 @@ func newRoot(a *app) *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())}
 	})
-	root.AddCommand(newServeCmd(a), newProbeCmd(a), newVersionCmd(a))
+	root.AddCommand(
+		newListCmd(a), newCallCmd(a), newReadCmd(a), newPromptCmd(a), newCompleteCmd(a), newWatchCmd(a),
+		newServeCmd(a), newProbeCmd(a), newVersionCmd(a),
+	)
 	return root
 }
 
@@ -157,16 +185,4 @@ func unknownCommand(cmd *cobra.Command, args []string) error {
 // addJSONFlag adds --json to a command.
 func (a *app) addJSONFlag(cmd *cobra.Command, usage string) {
 	cmd.Flags().BoolVar(&a.asJSON, "json", false, usage)
-}
-
-// A lockedWriter lets several goroutines write, one whole text at a time.
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"syscall"
 
+	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/internal/demo"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -35,6 +36,9 @@ func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, 
 	}
 	if options.Client == nil {
 		options.Client = implementation().JSON()
+	}
+	if d.target.demo {
+		return client.Handler(newDemo()).Dial(ctx, options)
 	}
 	if d.target.url != nil {
 		return streamable.DialAny(ctx, d.target.url.String(), &streamable.DialOptions{

@@ -11,8 +11,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // An ExitCode is how the program ends.
@@ -79,10 +77,49 @@ type timeoutError struct {
 func (e *timeoutError) Error() string { return fmt.Sprintf("no answer within %v: %v", e.limit, e.err) }
 func (e *timeoutError) Unwrap() error { return e.err }
 
+// A toolError says that a tool could not do what it was asked.
+type toolError struct {
+	tool string
+	text string // what it said
+}
+
+func (e *toolError) Error() string {
+	text := fmt.Sprintf("the tool %q reported an error", e.tool)
+	if e.text != "" {
+		text += ": " + e.text
+	}
+	return text
+}
+
+// A notFoundError says that a server has no feature of that name.
+type notFoundError struct {
+	what string // "tool"
+	name string
+	hint string
+	err  error // of the server; nil if it was not asked
+}
+
+func (e *notFoundError) Error() string { return fmt.Sprintf("the server has no %s %q", e.what, e.name) }
+func (e *notFoundError) Unwrap() error { return e.err }
+
+// interruption is what there is to say when a signal has ended a command with err.
+func interruption(err error) error {
+	if e, ok := errors.AsType[*mcp.CallError](err); ok && e.Method != "" && e.Outcome == mcp.MaybeExecuted {
+		return fmt.Errorf("%w; %s may have been executed", errInterrupted, e.Method)
+	}
+	return errInterrupted
+}
+
 // codeOf returns how the program ends with an error.
 func codeOf(err error) ExitCode {
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return ExitUsage
+	}
+	if _, ok := errors.AsType[*toolError](err); ok {
+		return ExitToolError
+	}
+	if _, ok := errors.AsType[*notFoundError](err); ok {
+		return ExitNotFound
 	}
 	if _, ok := errors.AsType[*timeoutError](err); ok || errors.Is(err, context.DeadlineExceeded) {
 		return ExitTimedOut
@@ -121,6 +158,12 @@ func hintOf(err error) string {
 	if e, ok := errors.AsType[*usageError](err); ok {
 		return e.hint
 	}
+	if e, ok := errors.AsType[*notFoundError](err); ok {
+		return e.hint
+	}
+	if pages := pagesOf(err); pages != "" {
+		return "visit " + pages + " if you trust it, then call again"
+	}
 	switch code := codeOf(err); {
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
@@ -132,13 +175,36 @@ func hintOf(err error) string {
 	return ""
 }
 
+// pagesOf returns the addresses of the pages that a legacy server wants to be
+// visited before it makes a call (2025-11-25, client/elicitation, URL Elicitation
+// Required Error).
+func pagesOf(err error) string {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeURLElicitationRequired {
+		return ""
+	}
+	var pages []string
+	raw, _ := e.Data.Lookup("elicitations")
+	for _, item := range jsonrpc.Elements(raw) {
+		page := jsonrpc.Trusted(item)
+		if address, ok := page.LookupString("url"); ok {
+			pages = append(pages, shorten(address, maxText))
+		}
+	}
+	return strings.Join(pages, " and ")
+}
+
 // fail says what went wrong: to people, or as one line of JSON.
 func (a *app) fail(err error, code ExitCode) {
 	text := strings.Map(printable, strings.ReplaceAll(err.Error(), "\n", "; "))
+	if !a.asJSON && code == ExitInterrupted {
+		a.notice("%s", text)
+		return
+	}
 	if !a.asJSON {
 		a.notice("error: %s", text)
 		if hint := hintOf(err); hint != "" {
-			a.notice("hint: %s", hint)
+			a.notice("hint: %s", clean(hint))
 		}
 		return
 	}
@@ -155,10 +221,9 @@ func (a *app) fail(err error, code ExitCode) {
 
 // errLine writes a value to stderr as one line of JSON.
 func (a *app) errLine(v any) {
-	raw, err := json.Marshal(v)
+	raw, err := mcp.NewJSON(v)
 	if err != nil {
-		a.notice("error: %v", err)
-		return
+		raw = mcp.JSON("{}") // which no value of ours becomes
 	}
 	// Whom stderr does not reach cannot be told so.
 	_, _ = a.Err.Write(append(raw, '\n'))

@@ -39,3 +39,12 @@ func TestExitCodes(t *testing.T) {
 		})
 	}
 }
+
+func TestPagesThatACallWantsAreTold(t *testing.T) {
+	data := jsonrpc.Trusted([]byte(`{"elicitations":[{"mode":"url","url":"https://a.example/","elicitationId":"1"},{"url":7},{"url":"https://b.example/"}]}`))
+	err := &jsonrpc.Error{Code: jsonrpc.CodeURLElicitationRequired, Message: "x", Data: data}
+	want := "visit https://a.example/ and https://b.example/ if you trust it, then call again"
+	if got := cli.HintOf(err); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

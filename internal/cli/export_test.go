@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
 // AppendMasked is appendMasked, and CodeOf codeOf.
@@ -38,3 +41,61 @@ func OpenTrace(w io.Writer) (tap func(outgoing bool, message []byte), closeTrace
 	}
 	return t.tap("dial"), t.Close, nil
 }
+
+// Signature returns how a tool is shown.
+func Signature(tool *mcp.Tool) string { return signatureOf(tool, false) }
+
+// Arguments returns the arguments that the words of a command line stand for, as
+// a tool takes them.
+func Arguments(tool *mcp.Tool, object string, words ...string) (string, error) {
+	a := new(app)
+	o, err := a.parseObject(object)
+	if err != nil {
+		return "", err
+	}
+	parsed, err := a.parseArguments(words)
+	if err != nil {
+		return "", err
+	}
+	input := newSchema(tool.InputSchema)
+	merged, err := merge(&o, parsed, input)
+	if err != nil {
+		return "", err
+	}
+	return string(merged.Raw()), checkArguments(tool, &merged, input)
+}
+
+// HintOf is hintOf, and DidYouMean didYouMean.
+var (
+	HintOf     = hintOf
+	DidYouMean = didYouMean
+)
+
+// Ask puts a question to a user who types what in holds, and shows it on out.
+func Ask(ctx context.Context, in io.Reader, out io.Writer, params *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	c := newConsole(out)
+	f := &forms{app: &app{Streams: Streams{Err: c}, console: c}, from: "test", lines: lines{in: in}, ask: true}
+	return f.answer(ctx, params)
+}
+
+// FileName returns the name that content gets in a directory.
+func FileName(tool, mimeType, uri string) string {
+	s := &saver{base: tool}
+	return s.ownName(mimeType, uri)
+}
+
+// Terminal returns what writes to w as to a terminal of some columns, what shows
+// its status line, and what keeps that away.
+func Terminal(w io.Writer, columns int) (write func(string), show func(string), hold func(bool)) {
+	c := &console{w: w, columns: columns}
+	return func(s string) { _, _ = io.WriteString(c, s) }, c.show, c.hold
+}
+
+// ProgressLine is progressLine.
+var ProgressLine = progressLine
+
+// Harmless is harmlessText, and Wrap wrap.
+var (
+	Harmless = harmlessText
+	Wrap     = wrap
+)

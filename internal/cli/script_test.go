@@ -36,9 +36,11 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+func TestScripts(t *testing.T) { testscript.Run(t, scriptParams("testdata")) }
+
+func scriptParams(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
@@ -48,16 +50,20 @@ func TestScripts(t *testing.T) {
 			env.Values[runningKey{}] = new(running)
 			return nil
 		},
-		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits":  exits,
-			"start":  start,
-			"stop":   stop,
-			"post":   post,
-			"answer": answer,
-			"mode":   mode,
-			"talk":   talk,
-		},
-	})
+		Cmds: scriptCommands(),
+	}
+}
+
+func scriptCommands() map[string]func(ts *testscript.TestScript, neg bool, args []string) {
+	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
+		"exits":  exits,
+		"start":  start,
+		"stop":   stop,
+		"post":   post,
+		"answer": answer,
+		"mode":   mode,
+		"talk":   talk,
+	}
 }
 
 // exits runs a program that must end with a code: exits CODE PROGRAM ARGS...

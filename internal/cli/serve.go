@@ -93,6 +93,9 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if o.target, err = f.target(cmd, args); err != nil {
 		return err
 	}
+	if o.target != nil && o.target.demo {
+		o.target = nil
+	}
 	if o.addresses, err = parseAddresses(f.listen); err != nil {
 		return err
 	}

@@ -14,11 +14,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A target is the server that a command line names. Exactly one of URL and
-// Command is set.
+// demoTarget names the built-in server.
+const demoTarget = "demo"
+
+// A target is the server that a command line names. Exactly one of url, command
+// and demo is set.
 type target struct {
 	url     *url.URL
 	command *stdio.Command
+	demo    bool
 	header  http.Header
 	binding streamable.Binding // of the URL
 	era     mcp.Era
@@ -27,7 +31,10 @@ type target struct {
 
 // transport names the way to the target.
 func (t *target) transport() string {
-	if t.url != nil {
+	switch {
+	case t.demo:
+		return "in process"
+	case t.url != nil:
 		return "http"
 	}
 	return "stdio"
@@ -35,6 +42,9 @@ func (t *target) transport() string {
 
 // String returns the target as it may be shown: without passwords.
 func (t *target) String() string {
+	if t.demo {
+		return demoTarget
+	}
 	if t.url == nil {
 		return strings.Join(append([]string{t.command.Path}, t.command.Args...), " ")
 	}
@@ -71,14 +81,10 @@ func (f *targetFlags) add(cmd *cobra.Command) {
 // target returns the target that the arguments of a command name, nil if they
 // name none.
 func (f *targetFlags) target(cmd *cobra.Command, args []string) (*target, error) {
-	before, command := args, []string(nil)
-	if dash := cmd.ArgsLenAtDash(); dash >= 0 {
-		before, command = args[:dash], args[dash:]
-		if len(command) == 0 {
-			return nil, usagef("", "there is no command after --")
-		}
-	}
+	before, command, err := splitCommand(cmd, args)
 	switch {
+	case err != nil:
+		return nil, err
 	case len(before) > 0 && command != nil:
 		return nil, usagef("", "name one server: %q, or the command after --", before[0])
 	case len(before) > 1:
@@ -87,30 +93,87 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (*target, error)
 	case len(before) == 0 && command == nil:
 		return nil, f.unused(cmd, "needs a server: a URL, or a command after --",
 			"header", "transport", "env", "cwd", "era", "timeout", "isolation")
+	case command != nil:
+		return f.commandTarget(cmd, command)
 	}
-	t := &target{timeout: f.timeout}
-	var err error
-	if t.era, err = parseEra(f.era); err != nil {
+	return f.namedTarget(cmd, before[0], "to start a server write "+cmd.CommandPath()+" -- "+before[0])
+}
+
+// targetAnd returns the target that the arguments of a command begin or end with,
+// and the other arguments.
+func (f *targetFlags) targetAnd(cmd *cobra.Command, args []string) (*target, []string, error) {
+	before, command, err := splitCommand(cmd, args)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case command == nil && len(before) == 0:
+		return nil, nil, usagef("as in "+strings.TrimSpace(cmd.Example), "no server is named")
+	case command == nil:
+		t, err := f.namedTarget(cmd, before[0], "a command that starts a server stands at the end, after --, as in "+
+			cmd.CommandPath()+" ... -- COMMAND ARGS...")
+		return t, before[1:], err
+	case len(before) > 0 && strings.Contains(before[0], "://") && strings.HasPrefix(before[0], "http"):
+		return nil, nil, usagef("", "name one server: %q, or the command after --", before[0])
+	}
+	t, err := f.commandTarget(cmd, command)
+	return t, before, err
+}
+
+// splitCommand returns the arguments before "--", and the command after it, nil
+// if there is no "--".
+func splitCommand(cmd *cobra.Command, args []string) (before, command []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	if dash < 0 {
+		return args, nil, nil
+	}
+	if dash == len(args) {
+		return nil, nil, usagef("", "there is no command after --")
+	}
+	return args[:dash], args[dash:], nil
+}
+
+func (f *targetFlags) commandTarget(cmd *cobra.Command, words []string) (*target, error) {
+	era, err := parseEra(f.era)
+	if err != nil {
 		return nil, err
 	}
-	if command != nil {
-		if err := f.unused(cmd, "is for HTTP servers", "header", "transport"); err != nil {
-			return nil, err
-		}
-		t.command, err = f.command(command)
-		return t, err
+	if err := f.unused(cmd, "is for HTTP servers", "header", "transport"); err != nil {
+		return nil, err
+	}
+	command, err := f.command(words)
+	if err != nil {
+		return nil, err
+	}
+	return &target{command: command, era: era, timeout: f.timeout}, nil
+}
+
+// namedTarget returns the target that one word names. Hint is for words that name
+// none.
+func (f *targetFlags) namedTarget(cmd *cobra.Command, word, hint string) (*target, error) {
+	if word == demoTarget {
+		err := f.unused(cmd, "is not for the demo, which is a part of this program", "header", "transport", "env", "cwd", "era")
+		return &target{demo: true, timeout: f.timeout}, err
+	}
+	era, err := parseEra(f.era)
+	if err != nil {
+		return nil, err
 	}
 	if err := f.unused(cmd, "is for servers that a command starts", "env", "cwd"); err != nil {
 		return nil, err
 	}
-	if t.binding, err = parseBinding(f.transport, t.era); err != nil {
+	binding, err := parseBinding(f.transport, era)
+	if err != nil {
 		return nil, err
 	}
-	if t.url, err = parseTarget(before[0], cmd.CommandPath()); err != nil {
+	u, err := parseTarget(word, hint)
+	if err != nil {
 		return nil, err
 	}
-	t.header, err = parseHeaders(f.headers)
-	return t, err
+	header, err := parseHeaders(f.headers)
+	if err != nil {
+		return nil, err
+	}
+	return &target{url: u, header: header, binding: binding, era: era, timeout: f.timeout}, nil
 }
 
 // unused refuses flags that were given and would have no effect.
@@ -170,10 +233,10 @@ func parseBinding(text string, era mcp.Era) (streamable.Binding, error) {
 	return "", usagef("", "--transport must be auto, http or sse, not %q", text)
 }
 
-func parseTarget(text, command string) (*url.URL, error) {
+func parseTarget(text, hint string) (*url.URL, error) {
 	scheme, _, hasScheme := strings.Cut(text, ":")
 	if !hasScheme || strings.ContainsAny(scheme, "/.") {
-		return nil, usagef("to start a server write "+command+" -- "+text, "%q is no URL", text)
+		return nil, usagef(hint, "%q is no URL", text)
 	}
 	u, err := url.Parse(text)
 	switch {
