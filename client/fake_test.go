@@ -189,7 +189,7 @@ func (e *fakeEdge) Err() error {
 
 func (e *fakeEdge) Close() error {
 	e.end(mcp.ErrClosed)
-	time.Sleep(e.slow) // in a bubble only
+	pass(e.slow)
 	return nil
 }
 
@@ -236,3 +236,6 @@ func call(t *testing.T, c *client.Client) error {
 	_, err := c.CallTool(t.Context(), "work", nil, nil)
 	return err
 }
+
+// pass lets time pass, in a bubble.
+func pass(d time.Duration) { <-time.After(d) }
