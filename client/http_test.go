@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -258,6 +259,46 @@ func TestBrokenCallHarmsNoOther(t *testing.T) {
 	close(release)
 	if err := <-ended; err != nil {
 		t.Errorf("another call: %v", err)
+	}
+}
+
+// TestServerThatTakesNoMoreCalls says when it does, beside an error of its own.
+func TestServerThatTakesNoMoreCalls(t *testing.T) {
+	for _, tt := range []struct {
+		name, retry, kind, body string
+		status                  int
+		attempts                int64
+	}{
+		{"503 with an error", "1", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full","data":1}}`, 503, 2},
+		{"503 with a page", "1", "text/html", `<p>full`, 503, 2},
+		{"429 with an error", "1", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full"}}`, 429, 2},
+		{"an error", "", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full","data":1}}`, 503, 1},
+		{"success with a time", "1", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full","data":1}}`, 200, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var attempts atomic.Int64
+			s := newSite(t, &site{other: func(w http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) bool {
+				if mcp.MethodName(m.Method) != mcp.MethodCallTool || attempts.Add(1) > 1 {
+					return false
+				}
+				w.Header().Set("Content-Type", tt.kind)
+				if tt.retry != "" {
+					w.Header().Set("Retry-After", tt.retry)
+				}
+				w.WriteHeader(tt.status)
+				_, _ = io.WriteString(w, strings.ReplaceAll(tt.body, "ID", string(m.ID.Raw())))
+				return true
+			}})
+			c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Modern})
+			err := call(t, c)
+			if attempts.Load() != tt.attempts || (err == nil) != (tt.attempts == 2) {
+				t.Errorf("%d attempts, %v", attempts.Load(), err)
+			}
+			if refused, ok := errors.AsType[*jsonrpc.Error](err); err != nil && (!ok || !jsonrpc.FromPeer(err) || string(refused.Data.Raw()) != "1") {
+				t.Errorf("the error is %v", err)
+			}
+		})
 	}
 }
 
