@@ -299,3 +299,26 @@ func TestRawResultsThatNeedInputPass(t *testing.T) {
 		}
 	})
 }
+
+// TestRoundIsMadeAgainLikeACall: one that provably was not taken, although the call
+// has asked before.
+func TestRoundIsMadeAgainLikeACall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStation(mcp.Modern)
+		attempts := 0
+		s.ask(func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			switch attempts++; attempts {
+			case 1:
+				return needs(`"requestState":"s","inputRequests":{"a":{"method":"roots/list"}}`), nil
+			case 2:
+				s.last().end(errCrash)
+				return mcp.Result{}, lost(req, mcp.NotSent, errCrash)
+			}
+			return text("done"), nil
+		})
+		c := connect(t, s, &client.Options{Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil }})
+		if got, err := told(t, c); got != "done" || err != nil || attempts != 3 {
+			t.Errorf("%q, %v after %d attempts", got, err, attempts)
+		}
+	})
+}

@@ -105,10 +105,31 @@ func (y *tally) run(t *testing.T, c *client.Client, rounds int, seed uint64) {
 					t.Errorf("the call %s got %v", in.ID, result.Content)
 				}
 				y.end(t, in.ID, err)
+				if err != nil {
+					recovered(t, c)
+				}
 			}
 		})
 	}
 	workers.Wait()
+}
+
+// recovered returns when the server answers again.
+func recovered(t *testing.T, c *client.Client) {
+	t.Helper()
+	late := time.After(20 * time.Second)
+	for {
+		err := c.Ping(t.Context())
+		if err == nil {
+			return
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-late:
+			t.Errorf("the server did not come back: %v", err)
+			return
+		}
+	}
 }
 
 func (y *tally) end(t *testing.T, id string, err error) {
@@ -172,12 +193,7 @@ func TestChildrenThatAreKilled_R1_P1_P2_P7(t *testing.T) {
 			executed[lines.Text()]++
 		}
 		y.check(t, executed)
-		if err := c.Ping(t.Context()); err != nil {
-			// One that was told to die after its answer may have done so now.
-			if err := c.Ping(t.Context()); err != nil {
-				t.Errorf("after all that: %v", err)
-			}
-		}
+		recovered(t, c)
 	})
 }
 

@@ -181,8 +181,8 @@ func TestCache_B155(t *testing.T) {
 	}{
 		{"fresh", `,"ttlMs":60000,"cacheScope":"private"`, fresh, false},
 		{"public", `,"ttlMs":60000,"cacheScope":"public"`, fresh, false},
-		{"expired", `,"ttlMs":60000`, func(*book, *client.Client) { time.Sleep(time.Minute) }, true},
-		{"longer than anything", `,"ttlMs":9007199254740991`, func(*book, *client.Client) { time.Sleep(client.MaxTTL) }, true},
+		{"expired", `,"ttlMs":60000`, func(*book, *client.Client) { pass(time.Minute) }, true},
+		{"longer than anything", `,"ttlMs":9007199254740991`, func(*book, *client.Client) { pass(client.MaxTTL) }, true},
 		{"no hint", ``, fresh, true},
 		{"0", `,"ttlMs":0`, fresh, true},
 		{"negative", `,"ttlMs":-5`, fresh, true},
@@ -190,19 +190,19 @@ func TestCache_B155(t *testing.T) {
 		{"another list has changed", `,"ttlMs":60000`, func(b *book, _ *client.Client) { b.tell(mcp.NotificationToolsListChanged, `{}`) }, false},
 		{"restarted", `,"ttlMs":6000000`, func(b *book, _ *client.Client) {
 			b.last().end(errCrash)
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 		}, true},
 		{"listening was interrupted", `,"ttlMs":6000000`, func(b *book, _ *client.Client) {
 			b.set(func() { b.lasts = time.Second })
 			b.last().end(errCrash)
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 			b.set(func() { b.lasts = 0 })
-			time.Sleep(time.Hour)
+			pass(time.Hour)
 		}, true},
 		{"not listened to", `,"ttlMs":60000`, fresh, false},
 		{"not listened to, and restarted", `,"ttlMs":6000000`, func(b *book, _ *client.Client) {
 			b.last().end(errCrash)
-			time.Sleep(time.Minute)
+			pass(time.Minute)
 		}, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -16,7 +16,8 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// A StatusError is an HTTP reply that holds no JSON-RPC message.
+// A StatusError is an HTTP reply that holds no JSON-RPC message, or names a time
+// besides its error ([StatusError.RetryAfter]).
 type StatusError struct {
 	Status      int
 	ContentType string
@@ -94,6 +95,9 @@ func (t *trip) readReply(resp *http.Response) error {
 		return t.conn.badStatus(resp, data)
 	case saysSessionLost(resp, t.header) && !t.refusesMethod(data):
 		return t.conn.sessionLost()
+	}
+	if status := t.conn.statusError(resp, data); status.RetryAfter > 0 && !isSuccess(resp.StatusCode) {
+		t.busy.Store(status)
 	}
 	responded, err := t.take(data)
 	switch {
