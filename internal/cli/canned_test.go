@@ -28,20 +28,21 @@ func canned(file string, in io.Reader, out io.Writer) int {
 		if jsonrpc.Scan(lines.Bytes(), &m) != nil || m.Kind != jsonrpc.Request {
 			continue
 		}
-		key := string(m.Method)
+		var key strings.Builder
+		key.Write(m.Method)
 		for _, member := range []string{"name", "uri", "cursor"} {
 			if name, ok := m.Body.LookupString(member); ok {
-				key += ":" + name
+				key.WriteString(":" + name)
 			}
 		}
 		answer := `"error":{"code":-32601,"message":"Method not found"}`
-		if key == "initialize" {
+		if key.String() == "initialize" {
 			answer = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"canned","version":"1"}}`
 		}
 		for line := range strings.Lines(string(text)) {
 			given, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 			switch {
-			case given != key:
+			case given != key.String():
 			case rest == "exit":
 				return 3
 			case strings.HasPrefix(rest, "{"):
