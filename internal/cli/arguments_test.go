@@ -152,6 +152,7 @@ func TestOpenObjectsTakeAnything(t *testing.T) {
 		{`{"$ref":"https://example.com/schema"}`, true},
 		{`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/a"}}}`, true},
 		{`{"$ref":"#/$defs/a","$defs":{"a":{"properties":{"b":{}}}}}`, false},
+		{`{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"properties":{"b":{}}}}}`, false},
 	} {
 		t.Run(tt.schema, func(t *testing.T) {
 			_, err := cli.Arguments(&mcp.Tool{InputSchema: mcp.JSON(tt.schema)}, "", "a=1")

@@ -120,8 +120,9 @@ func (a *app) notice(format string, args ...any) {
 const rootLong = `mcpsplice connects any MCP client to any MCP server: over any transport, across
 every revision of the protocol.
 
-A server is named by its URL, or by the command that starts it. The command
-stands after --, which always ends the flags of mcpsplice itself.
+A server is named by its URL, or by the command that starts it; "demo" is the
+built-in one. The command stands after --, which always ends the flags of
+mcpsplice itself.
 
 Exit codes:
   0  all went well                  5  the tool reported an error

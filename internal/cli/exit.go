@@ -104,8 +104,8 @@ func (e *notFoundError) Unwrap() error { return e.err }
 
 // interruption is what there is to say when a signal has ended a command with err.
 func interruption(err error) error {
-	if e, ok := errors.AsType[*mcp.CallError](err); ok && e.Method != "" && e.Outcome == mcp.MaybeExecuted {
-		return fmt.Errorf("%w; %s may have been executed", errInterrupted, e.Method)
+	if e, ok := errors.AsType[*mcp.CallError](err); ok && e.Method == mcp.MethodCallTool && e.Outcome == mcp.MaybeExecuted {
+		return fmt.Errorf("%w; the tool may have been called", errInterrupted)
 	}
 	return errInterrupted
 }

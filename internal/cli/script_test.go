@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 			streams := cli.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 			os.Exit(int(cli.Main(context.Background(), os.Args[1:], streams)))
 		},
+		"canned": func() { os.Exit(canned(os.Args[1], os.Stdin, os.Stdout)) },
 	})
 }
 

@@ -30,6 +30,15 @@ func openTerminal() (person, program *os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	modes, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Or else Ctrl-C may also take away what the program writes after it.
+	modes.Lflag |= unix.NOFLSH
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, modes); err != nil {
+		return nil, nil, err
+	}
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
 		return nil, nil, err
 	}
