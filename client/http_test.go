@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -300,6 +301,43 @@ func TestServerThatTakesNoMoreCalls(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestCancelReachesTheServerOverHTTP_B136_B122: as a message in a session, else by
+// hanging up.
+func TestCancelReachesTheServerOverHTTP_B136_B122(t *testing.T) {
+	eras(t, func(t *testing.T, era mcp.Era) {
+		started, told := make(chan struct{}), make(chan string, 2)
+		s := newSite(t, &site{other: func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
+			switch mcp.MethodName(m.Method) {
+			case mcp.MethodCallTool:
+				close(started)
+				<-r.Context().Done()
+				told <- "hung up"
+				return true
+			case mcp.NotificationCancelled:
+				told <- "cancelled"
+			}
+			return false
+		}})
+		c := connect(t, client.URL(s.url), &client.Options{Era: era})
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			<-started
+			cancel()
+		}()
+		_, err := c.CallTool(ctx, "work", nil, nil)
+		if kind, sent := outcome(err); kind != mcp.Cancelled || sent != mcp.MaybeExecuted {
+			t.Errorf("the error is %v", err)
+		}
+		got := []string{<-told}
+		if era == mcp.Legacy {
+			got = append(got, <-told)
+		}
+		if want := map[mcp.Era]string{mcp.Legacy: "[cancelled hung up]", mcp.Modern: "[hung up]"}[era]; fmt.Sprint(got) != want {
+			t.Errorf("the server was told %s", got)
+		}
+	})
 }
 
 // TestStreamsOfAModernServer: a listen call whose stream breaks is made again.

@@ -9,7 +9,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,10 +35,16 @@ var deaths = []string{"", "", "", "before", "after", "half", "answered"}
 // journalVar names the file into which a child writes what it executes.
 const journalVar = "CLIENT_TEST_JOURNAL"
 
+// pidMark begins a line in the journal that names a child.
+const pidMark = "pid"
+
 // beTheServer is a child that dies as it is told.
 func beTheServer(journal string) {
 	file, err := os.OpenFile(journal, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
+		panic(err)
+	}
+	if _, err := fmt.Fprintln(file, pidMark, os.Getpid()); err != nil {
 		panic(err)
 	}
 	die := func() {
@@ -183,18 +192,42 @@ func TestChildrenThatAreKilled_R1_P1_P2_P7(t *testing.T) {
 		c := connect(t, target, &client.Options{Era: era, Healing: patient})
 		var y tally
 		y.run(t, c, 15, 1)
+		recovered(t, c)
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
 		executed := make(map[string]int)
 		file, err := os.Open(journal)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer file.Close()
+		children := 0
 		for lines := bufio.NewScanner(file); lines.Scan(); {
+			if pid, ok := strings.CutPrefix(lines.Text(), pidMark+" "); ok {
+				children++
+				expectGone(t, pid)
+				continue
+			}
 			executed[lines.Text()]++
 		}
 		y.check(t, executed)
-		recovered(t, c)
+		if children < 5 {
+			t.Errorf("there were %d children only", children)
+		}
 	})
+}
+
+// expectGone checks that a process is not left.
+func expectGone(t *testing.T, pid string) {
+	t.Helper()
+	n, err := strconv.Atoi(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p, err := os.FindProcess(n); err == nil && p.Signal(syscall.Signal(0)) == nil {
+		t.Errorf("P7: the child %d is left", n)
+	}
 }
 
 // A mortal is an HTTP server that is killed and comes back at the same address,
