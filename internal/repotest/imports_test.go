@@ -37,6 +37,7 @@ var layout = []row{
 
 	{dir: "jsonrpc", reach: nothing},
 	{dir: "mcp"},
+	{dir: "internal/faulttest"},
 	{dir: "internal/inflight"},
 	{dir: "eventlog", reach: nothing},
 	{dir: "eventlog/natslog", planned: true},
