@@ -2,7 +2,9 @@ package faulttest
 
 import (
 	"context"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,7 +20,8 @@ type Proxy struct {
 	running  sync.WaitGroup
 
 	mu    sync.Mutex
-	count int // connections so far, guarded by mu
+	count int                // connections so far, guarded by mu, like lines
+	lines map[*line]struct{} // those that have not ended
 }
 
 // NewProxy returns a proxy for the server at target, a host and port. A nil plan
@@ -31,7 +34,7 @@ func NewProxy(target string, plan Plan) (*Proxy, error) {
 	if plan == nil {
 		plan = Once(Faults{})
 	}
-	p := &Proxy{listener: listener, target: target, plan: plan}
+	p := &Proxy{listener: listener, target: target, plan: plan, lines: make(map[*line]struct{})}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	p.running.Go(p.accept)
 	return p, nil
@@ -45,6 +48,16 @@ func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.count
+}
+
+// Reset resets all connections that there are.
+func (p *Proxy) Reset() {
+	p.mu.Lock()
+	lines := slices.Collect(maps.Keys(p.lines))
+	p.mu.Unlock()
+	for _, l := range lines {
+		l.end(true)
+	}
 }
 
 // Close ends the proxy and its connections, and waits for that.
@@ -80,6 +93,14 @@ func (p *Proxy) forward(client *net.TCPConn, faults Faults) {
 		return
 	}
 	l.server = conn.(*net.TCPConn) // the network is tcp
+	p.mu.Lock()
+	p.lines[l] = struct{}{}
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		delete(p.lines, l)
+		p.mu.Unlock()
+	}()
 	stop := context.AfterFunc(l.ctx, func() { l.end(false) })
 	defer stop()
 	var relays sync.WaitGroup

@@ -153,6 +153,29 @@ func TestFaultsAreOfOneConnection(t *testing.T) {
 	}
 }
 
+func TestResetEndsWhatIsThere(t *testing.T) {
+	proxy, err := faulttest.NewProxy(echo(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	for range 2 {
+		conn, err := net.Dial("tcp", proxy.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = conn.Write(text)
+		if _, err := io.ReadFull(conn, make([]byte, len(text))); err != nil {
+			t.Fatal(err)
+		}
+		proxy.Reset()
+		if _, err := received(t, conn.(*net.TCPConn)); !errors.Is(err, errReset) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 func TestServerThatIsNotThereIsAReset(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -51,6 +51,8 @@ var layout = []row{
 	{dir: "transport/streamable"},
 	{dir: "transport/transporttest"},
 	{dir: "client"},
+	{dir: "internal/faulttest/rounds"},
+	{dir: "internal/faulttest/soak"},
 	{dir: "server"},
 	{dir: "manager", planned: true},
 	{dir: "hostconfig", planned: true},
