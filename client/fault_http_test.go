@@ -209,6 +209,7 @@ func TestFaultsOfLines(t *testing.T) {
 			bothEras(t, func(t *testing.T, era mcp.Era) {
 				for name, reply := range map[string]func(http.ResponseWriter, *http.Request, string){"JSON": asJSON, "events": asEvents} {
 					t.Run(name, func(t *testing.T) {
+						t.Parallel() // most of them wait
 						s := shakyOf(t, newCounting(t, era, reply), era, streamable.DialOptions{})
 						s.works(t)
 						s.proxy.Reset()
