@@ -93,3 +93,12 @@ interop: ## our ends against other people's clients and servers
 .PHONY: bench
 bench: ## measure ourselves against the peers and the physical limit
 	@if [[ -x bench/run ]]; then ./bench/run; else echo "bench: no bench/run here"; fi
+
+# How long soak goes on, and what happens in it: see CONTRIBUTING.md.
+DURATION ?= 10m
+SEED ?=
+
+.PHONY: soak
+soak: ## kill servers under a client for DURATION, 500 times each at least
+	$(GO) build -o bin/ ./internal/faulttest/soak
+	bin/soak -duration $(DURATION) $(if $(SEED),-seed $(SEED))

@@ -14,8 +14,13 @@ const (
 	DefaultMaxLineDialing   = 16 << 20
 )
 
+// MaxPassedOver is how many bytes of an over-long line are passed over, in search
+// of its end. A line that goes on is a flood, which ends the reading.
+const MaxPassedOver = 1 << 30
+
 // A LineTooLongError says that a line was longer than the limit. It has been
-// passed over up to its end; reading can go on.
+// passed over up to its end, if it had one within [MaxPassedOver]; reading can go
+// on.
 type LineTooLongError struct {
 	Limit int // bytes
 	Seen  int // bytes, up to the line's end
@@ -140,7 +145,9 @@ func (l *LineReader) next() ([]byte, error) {
 			return l.last()
 		}
 		l.makeRoom()
-		l.fill()
+		if l.err == nil {
+			l.fill()
+		}
 	}
 }
 
@@ -228,6 +235,9 @@ func (l *LineReader) makeRoom() {
 	case n > l.limit:
 		l.over, l.long = n, nil
 		l.start, l.end, l.searched = 0, 0, 0
+		if n > MaxPassedOver {
+			l.err = fmt.Errorf("a line has no end after %d bytes, the limit MaxPassedOver is %d", n, MaxPassedOver)
+		}
 	case l.long != nil:
 		l.long = append(l.long, l.block[l.start:l.end]...)
 		l.start, l.end, l.searched = 0, 0, 0

@@ -200,6 +200,23 @@ func TestFloodWithoutNewlineIsLinearAndBounded(t *testing.T) {
 	}
 }
 
+func TestLineWithoutEndEndsTheReading_B002_R16(t *testing.T) {
+	inTime(t, func() {
+		const most = jsonrpc.MaxPassedOver + 1<<20
+		for _, n := range []int{jsonrpc.MaxPassedOver, 1 << 60} {
+			l := jsonrpc.NewLineReader(io.MultiReader(&endless{n, 64 << 10}, strings.NewReader("\n{\"id\":7}\n")), 10_000)
+			_, err := l.ReadLine()
+			if long, ok := errors.AsType[*jsonrpc.LineTooLongError](err); !ok || long.Seen > most || l.Unterminated() != (n > most) {
+				t.Errorf("%d bytes: %v, unterminated %v", n, err, l.Unterminated())
+			}
+			line, err := l.ReadLine()
+			if ended := err != nil && strings.Contains(err.Error(), "MaxPassedOver"); ended != (n > most) || !ended && string(line) != `{"id":7}` {
+				t.Errorf("%d bytes, then: %q, %v", n, line, err)
+			}
+		}
+	})
+}
+
 func TestMemoryOfALongLineIsGivenBack(t *testing.T) {
 	const size = 8 << 20
 	long := strings.Repeat("x", size)

@@ -37,6 +37,7 @@ var layout = []row{
 
 	{dir: "jsonrpc", reach: nothing},
 	{dir: "mcp"},
+	{dir: "internal/faulttest"},
 	{dir: "internal/inflight"},
 	{dir: "eventlog", reach: nothing},
 	{dir: "eventlog/natslog", planned: true},
@@ -50,6 +51,8 @@ var layout = []row{
 	{dir: "transport/streamable"},
 	{dir: "transport/transporttest"},
 	{dir: "client"},
+	{dir: "internal/faulttest/rounds"},
+	{dir: "internal/faulttest/soak"},
 	{dir: "server"},
 	{dir: "manager", planned: true},
 	{dir: "hostconfig", planned: true},

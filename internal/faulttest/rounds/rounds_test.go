@@ -1,0 +1,55 @@
+package rounds_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/faulttest"
+	"github.com/mcpsplice/mcpsplice/internal/faulttest/rounds"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A call that is in the ledger once too often was executed twice, or without
+// having been made.
+func TestWhatIsExecutedTwiceIsFound(t *testing.T) {
+	dir := t.TempDir()
+	child := &faulttest.Child{Dir: dir}
+	for _, id := range []string{"0-again0", "foreign"} {
+		if err := child.Ledger().Record(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := rounds.Run(t.Context(), rounds.Series{Kind: rounds.Kind{Era: mcp.Modern}, Seed: 1, Rounds: 2, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Twice != 1 || len(f.Problems) != 2 {
+		t.Errorf("%d executed twice; %q", f.Twice, f.Problems)
+	}
+	if f.Calls < 4 || len(f.Recovery) != 2 {
+		t.Errorf("%d calls, %d recoveries", f.Calls, len(f.Recovery))
+	}
+}
+
+func TestFiguresAreAddedAndPrinted(t *testing.T) {
+	figures := func(late time.Duration, recovery ...time.Duration) *rounds.Figures {
+		return &rounds.Figures{
+			Kind: rounds.Kinds[0], Calls: 3, Ends: map[string]int{"a result": 2, "lost": 1}, Twice: 1, Late: late,
+			Recovery: recovery, Left: faulttest.Leftovers{Processes: 1}, Problems: []string{"something"},
+		}
+	}
+	f := figures(-time.Second, 3*time.Millisecond, time.Millisecond)
+	f.Add(figures(time.Millisecond, 2*time.Millisecond))
+	var b strings.Builder
+	if err := rounds.Print(&b, []*rounds.Figures{f}); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(strings.Fields(b.String()), " ")
+	row := fmt.Sprintf("%v 3 6 4 2 1ms 0s 2ms 3ms 3ms 2, 0, 0 %v: 4 a result 2 lost FAULT something FAULT something",
+		rounds.Kinds[0], rounds.Kinds[0])
+	if !strings.HasSuffix(got, row) {
+		t.Errorf("got %s, want at its end %s", got, row)
+	}
+}
