@@ -79,6 +79,8 @@ func (r *runner) check(ctx context.Context, name string) (detail, same string, e
 		err = r.meet(ctx)
 	case "many":
 		err = r.many(ctx)
+	case "heal":
+		detail, err = r.heal(ctx)
 	default:
 		err = errors.New("no such check")
 	}

@@ -92,6 +92,7 @@ type Profile struct {
 	URL         call  `json:"url"`
 	URLError    call  `json:"urlerror"`
 	Exact       call  `json:"exact"`
+	Heal        call  `json:"heal"` // no tool means none that takes its time
 	Decline     struct {
 		Tool string            `json:"tool"`
 		Args map[string]any    `json:"args"`
@@ -118,6 +119,7 @@ type call struct {
 	URI   string         `json:"uri"`
 	Kind  string         `json:"kind"`
 	Grown string         `json:"grown"`
+	File  string         `json:"file"` // where the server writes its executions down
 }
 
 type want struct {
