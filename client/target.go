@@ -46,7 +46,8 @@ func (t *CommandTarget) Dial(ctx context.Context, opts transport.DialOptions) (t
 // String returns the program's name. Arguments may be secrets.
 func (t *CommandTarget) String() string { return t.Command.Path }
 
-// A URLTarget is a server behind an http or https URL.
+// A URLTarget is a server behind an http or https URL, of Streamable HTTP or HTTP
+// with SSE; Options.Binding says which, if that is known.
 type URLTarget struct {
 	URL     string
 	Options streamable.DialOptions // its DialOptions are the client's
@@ -71,11 +72,7 @@ func (t *URLTarget) WithHeader(name, value string) *URLTarget {
 func (t *URLTarget) Dial(ctx context.Context, opts transport.DialOptions) (transport.Edge, error) {
 	o := t.Options
 	o.DialOptions = opts
-	conn, err := streamable.Dial(ctx, t.URL, &o)
-	if err != nil {
-		return nil, err
-	}
-	return conn, nil
+	return streamable.DialAny(ctx, t.URL, &o)
 }
 
 // String returns the URL without what may be secret in it.

@@ -13,11 +13,13 @@ import (
 // Call sends a request for call and waits for its result. It is how an era
 // speaks; see session.Wire.
 func (c *Conn) Call(ctx context.Context, call *inflight.Call, method string, params *jsonrpc.Value, caller mcp.Caller) (mcp.Result, error) {
-	if err := c.send(ctx, func(dst []byte) []byte {
+	over, err := c.request(ctx, call, func(dst []byte) []byte {
 		return jsonrpc.AppendRequest(dst, jsonrpc.IntID(call.ID), method, params)
-	}); err != nil {
+	})
+	if err != nil {
 		return mcp.Result{}, c.notSent(ctx, method, err)
 	}
+	defer over()
 	m, err := call.Wait(ctx, caller, c.limitFor(method))
 	if err != nil {
 		return mcp.Result{}, c.failed(ctx, call, method, err)
@@ -42,6 +44,20 @@ func (c *Conn) send(ctx context.Context, build func(dst []byte) []byte) error {
 	return WithFrame(build, func(frame []byte) error {
 		return c.link.Write(ctx, frame, c.calls.Len() > 1)
 	})
+}
+
+// request sends the request of a call. Over is to be called when the call has
+// ended.
+func (c *Conn) request(ctx context.Context, call *inflight.Call, build func(dst []byte) []byte) (over context.CancelFunc, err error) {
+	if c.poster == nil {
+		return func() {}, c.send(ctx, build)
+	}
+	ctx, over = context.WithCancel(ctx)
+	if err := WithFrame(build, func(frame []byte) error { return c.poster.Post(ctx, frame, call.Finish) }); err != nil {
+		over()
+		return nil, err
+	}
+	return over, nil
 }
 
 // notSent returns the error of a call whose request could not be sent.

@@ -81,9 +81,10 @@ func (o DialOptions) withDefaults() DialOptions {
 // A Conn is a dialing edge over a byte stream.
 type Conn struct {
 	// Set at construction.
-	link Link
-	opts DialOptions
-	log  limitedLogger
+	link   Link
+	poster poster // the link, if it is one
+	opts   DialOptions
+	log    limitedLogger
 
 	calls inflight.Calls
 	noise atomic.Int64
@@ -123,6 +124,7 @@ type era interface {
 func Dial(ctx context.Context, link Link, opts DialOptions) (*Conn, error) {
 	c := &Conn{link: link, opts: opts.withDefaults(), done: make(chan struct{})}
 	c.log = limitedLogger{logger: c.opts.Logger}
+	c.poster, _ = link.(poster)
 	go c.readLoop()
 	if err := c.connect(ctx); err != nil {
 		closeErr := c.Close()

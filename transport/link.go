@@ -16,7 +16,8 @@ import (
 // concurrently.
 type Link interface {
 	// Read returns the next message, which then belongs to the caller. After a
-	// *jsonrpc.LineTooLongError reading can go on; any other error is final.
+	// *jsonrpc.LineTooLongError reading can go on, and after a *mcp.CallError,
+	// with which calls in flight end; any other error is final.
 	Read() ([]byte, error)
 	// Write sends one message, which holds no line breaks; it does not keep
 	// frame, but may write behind its end. More says that other messages are
@@ -168,6 +169,15 @@ type framingHint interface {
 	SawLengthFraming() bool
 	Unterminated() bool
 	Buffered() bool
+}
+
+// A poster is a link on which each message is taken or refused by itself, later
+// than Write returns.
+type poster interface {
+	// Post is Write for the request of a call. Ctx ends with the call. If the
+	// request turns out not to be taken, failed is told why, from another
+	// goroutine.
+	Post(ctx context.Context, frame []byte, failed func(error)) error
 }
 
 // A flusher can wait until what was written has left this process.

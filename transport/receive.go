@@ -17,9 +17,13 @@ func (c *Conn) readLoop() {
 	for {
 		data, err := c.link.Read()
 		var tooLong *jsonrpc.LineTooLongError
+		var lost *mcp.CallError
 		switch {
 		case err == nil:
 			c.received(data)
+		case errors.As(err, &lost):
+			c.skip("message passed over", err)
+			c.calls.Fail(lost, false)
 		case errors.As(err, &tooLong):
 			c.skip("line passed over", err)
 			// It was a reply, most likely; whose cannot be told.

@@ -37,15 +37,23 @@ func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, 
 		options.Client = implementation().JSON()
 	}
 	if d.target.url != nil {
-		return edge(streamable.Dial(ctx, d.target.url.String(), &streamable.DialOptions{
-			DialOptions: options, Header: d.target.header, Tap: d.tap,
-		}))
+		return streamable.DialAny(ctx, d.target.url.String(), &streamable.DialOptions{
+			DialOptions: options, Binding: d.target.binding, Header: d.target.header, Tap: d.tap,
+		})
 	}
 	o := &stdio.DialOptions{DialOptions: options, Tap: d.tap}
 	if !d.quiet {
 		o.Stderr = d.app.Err
 	}
 	return edge(stdio.Dial(ctx, *d.target.command, o))
+}
+
+// transportOf names the way to a target that an edge is connected to.
+func transportOf(t *target, e transport.Edge) string {
+	if _, isStream := e.(*transport.Conn); isStream && t.url != nil {
+		return string(streamable.HTTPWithSSE)
+	}
+	return t.transport()
 }
 
 // edge keeps a nil pointer from becoming an Edge that is not nil.

@@ -99,7 +99,7 @@ func (o *probeOptions) probe(ctx context.Context) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Target, f.Transport, f.Connect = o.target.String(), o.target.transport(), millis(connected)
+	f.Target, f.Transport, f.Connect = o.target.String(), transportOf(o.target, edge), millis(connected)
 	return f, nil
 }
 

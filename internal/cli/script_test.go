@@ -88,7 +88,8 @@ type runningKey struct{}
 
 var listening = regexp.MustCompile(`listening(?: on |":")([^"\s]+)`)
 
-// start runs mcpsplice with arguments and waits until it listens; $URL is where.
+// start runs mcpsplice with arguments and waits until it listens; $URL is where,
+// and $SSE where clients of HTTP with SSE are served.
 func start(ts *testscript.TestScript, _ bool, args []string) {
 	r := ts.Value(runningKey{}).(*running)
 	*r = running{cmd: exec.Command("mcpsplice", args...), read: make(chan struct{})}
@@ -120,6 +121,7 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 	select {
 	case url := <-urls:
 		ts.Setenv("URL", url)
+		ts.Setenv("SSE", strings.TrimSuffix(url, "/mcp")+"/sse")
 	case <-r.read:
 		ts.Fatalf("it has ended:\n%s", r.stderr.String())
 	case <-time.After(20 * time.Second):

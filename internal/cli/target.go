@@ -9,6 +9,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport/stdio"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 
 	"github.com/spf13/cobra"
 )
@@ -19,6 +20,7 @@ type target struct {
 	url     *url.URL
 	command *stdio.Command
 	header  http.Header
+	binding streamable.Binding // of the URL
 	era     mcp.Era
 	timeout time.Duration
 }
@@ -49,16 +51,18 @@ func (t *target) String() string {
 
 // targetFlags are the flags that say how to reach a target.
 type targetFlags struct {
-	headers []string
-	env     []string
-	cwd     string
-	era     string
-	timeout time.Duration
+	headers   []string
+	transport string
+	env       []string
+	cwd       string
+	era       string
+	timeout   time.Duration
 }
 
 func (f *targetFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&f.headers, "header", "H", nil, "send the header `'Name: value'` to an HTTP server (repeatable)")
+	fs.StringVar(&f.transport, "transport", "auto", "`TRANSPORT` of an HTTP server: http (Streamable HTTP), sse\n(HTTP with SSE), or auto: the first of them that it has")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "give the command the variable `KEY=VALUE` (repeatable)")
 	fs.StringVar(&f.cwd, "cwd", "", "run the command in `DIR`")
 	fs.StringVar(&f.era, "era", "auto", "`ERA` of the server's protocol: auto, legacy or modern")
@@ -81,7 +85,8 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (*target, error)
 		return nil, usagef("a command stands after --: "+cmd.CommandPath()+" -- "+strings.Join(before, " "),
 			"one target was expected, not %d", len(before))
 	case len(before) == 0 && command == nil:
-		return nil, f.unused(cmd, "needs a server: a URL, or a command after --", "header", "env", "cwd", "era", "timeout", "isolation")
+		return nil, f.unused(cmd, "needs a server: a URL, or a command after --",
+			"header", "transport", "env", "cwd", "era", "timeout", "isolation")
 	}
 	t := &target{timeout: f.timeout}
 	var err error
@@ -89,13 +94,16 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (*target, error)
 		return nil, err
 	}
 	if command != nil {
-		if err := f.unused(cmd, "is for HTTP servers", "header"); err != nil {
+		if err := f.unused(cmd, "is for HTTP servers", "header", "transport"); err != nil {
 			return nil, err
 		}
 		t.command, err = f.command(command)
 		return t, err
 	}
 	if err := f.unused(cmd, "is for servers that a command starts", "env", "cwd"); err != nil {
+		return nil, err
+	}
+	if t.binding, err = parseBinding(f.transport, t.era); err != nil {
 		return nil, err
 	}
 	if t.url, err = parseTarget(before[0], cmd.CommandPath()); err != nil {
@@ -148,6 +156,18 @@ func parseEra(text string) (mcp.Era, error) {
 		return mcp.Modern, nil
 	}
 	return mcp.NoEra, usagef("", "--era must be auto, legacy or modern, not %q", text)
+}
+
+func parseBinding(text string, era mcp.Era) (streamable.Binding, error) {
+	switch binding := streamable.Binding(text); {
+	case text == "auto":
+		return streamable.AnyBinding, nil
+	case binding == streamable.HTTPWithSSE && era == mcp.Modern:
+		return "", usagef("", "--transport sse has legacy revisions only, not --era modern")
+	case binding == streamable.StreamableHTTP, binding == streamable.HTTPWithSSE:
+		return binding, nil
+	}
+	return "", usagef("", "--transport must be auto, http or sse, not %q", text)
 }
 
 func parseTarget(text, command string) (*url.URL, error) {

@@ -36,7 +36,7 @@ func init() {
 // returns how to connect to it.
 type serveFunc func(t *testing.T, h mcp.Handler, era mcp.Era) (dial func(ctx context.Context, opts transport.DialOptions) (transport.Edge, error))
 
-var transports = map[string]serveFunc{"stdio": serveStream, "http": serveHTTP}
+var transports = map[string]serveFunc{"stdio": serveStream, "http": serveHTTP, "sse": serveSSE}
 
 // serveStream serves over pipes, as stdio does.
 func serveStream(t *testing.T, h mcp.Handler, era mcp.Era) func(context.Context, transport.DialOptions) (transport.Edge, error) {
@@ -77,6 +77,21 @@ func serveHTTP(t *testing.T, h mcp.Handler, era mcp.Era) func(context.Context, t
 	url := listen(t, h, &streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: era, Logger: logger}, Drain: time.Second})
 	return func(ctx context.Context, opts transport.DialOptions) (transport.Edge, error) {
 		return streamable.Dial(ctx, url, &streamable.DialOptions{DialOptions: opts})
+	}
+}
+
+// serveSSE is serveHTTP for clients that are given the address of HTTP with SSE, and
+// have to find that out.
+func serveSSE(t *testing.T, h mcp.Handler, era mcp.Era) func(context.Context, transport.DialOptions) (transport.Edge, error) {
+	s, err := streamable.Listen("127.0.0.1:0", h, &streamable.ServerOptions{
+		HandlerOptions: streamable.HandlerOptions{Era: era, Logger: logger}, Drain: time.Second,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	serveUntilEnd(t, s)
+	return func(ctx context.Context, opts transport.DialOptions) (transport.Edge, error) {
+		return streamable.DialAny(ctx, s.SSEURL(), &streamable.DialOptions{DialOptions: opts})
 	}
 }
 
@@ -219,26 +234,24 @@ const (
 )
 
 func TestBridgeCarriesEverythingInAllCombinations(t *testing.T) {
-	kinds, eras := []string{"stdio", "http"}, []mcp.Era{mcp.Legacy, mcp.Modern}
-	for _, clientKind := range kinds {
-		for _, clientEra := range eras {
-			for _, serverKind := range kinds {
-				for _, serverEra := range eras {
-					name := fmt.Sprintf("%s %s to %s %s", clientEra, clientKind, serverEra, serverKind)
-					t.Run(name, func(t *testing.T) {
-						b := newBench(t, clientKind, clientEra, serverKind, serverEra)
-						t.Run("discovery", b.testDiscovery)
-						t.Run("results", b.testResults)
-						t.Run("errors", b.testErrors)
-						t.Run("progress", b.testProgress)
-						t.Run("log", b.testLog)
-						t.Run("cancellation", b.testCancellation)
-						t.Run("changes", b.testChanges)
-						t.Run("questions", b.testQuestions)
-						t.Run("headers", b.testHeaders)
-					})
-				}
-			}
+	sides := []struct {
+		kind string
+		era  mcp.Era
+	}{{"stdio", mcp.Legacy}, {"stdio", mcp.Modern}, {"http", mcp.Legacy}, {"http", mcp.Modern}, {"sse", mcp.Legacy}}
+	for _, client := range sides {
+		for _, server := range sides {
+			t.Run(fmt.Sprintf("%s %s to %s %s", client.era, client.kind, server.era, server.kind), func(t *testing.T) {
+				b := newBench(t, client.kind, client.era, server.kind, server.era)
+				t.Run("discovery", b.testDiscovery)
+				t.Run("results", b.testResults)
+				t.Run("errors", b.testErrors)
+				t.Run("progress", b.testProgress)
+				t.Run("log", b.testLog)
+				t.Run("cancellation", b.testCancellation)
+				t.Run("changes", b.testChanges)
+				t.Run("questions", b.testQuestions)
+				t.Run("headers", b.testHeaders)
+			})
 		}
 	}
 }

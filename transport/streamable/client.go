@@ -19,6 +19,9 @@ import (
 type DialOptions struct {
 	transport.DialOptions
 
+	// Binding is the server's, if it is known; AnyBinding finds out. It is for
+	// DialAny.
+	Binding Binding
 	// Header is sent with every request to the server's origin, and to no
 	// other. Headers of the protocol itself cannot be set.
 	Header http.Header
@@ -76,10 +79,7 @@ func (o *DialOptions) withDefaults() DialOptions {
 // means that the server can be used, not that a stream is open. It is safe for
 // concurrent use.
 type Conn struct {
-	// Set at construction.
-	opts   DialOptions
-	origin origin
-	http   http.Client
+	site // set at construction
 
 	// Set by Dial before it returns.
 	era  httpEra
@@ -142,17 +142,12 @@ func Dial(ctx context.Context, address string, opts *DialOptions) (*Conn, error)
 }
 
 func newConn(address string, opts *DialOptions) (*Conn, error) {
-	o := opts.withDefaults()
-	origin, err := newOrigin(address, o.Header)
+	site, err := newSite(address, opts)
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{opts: o, origin: origin, done: make(chan struct{})}
+	c := &Conn{site: site, done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.http = http.Client{Transport: o.Transport, CheckRedirect: checkRedirect}
-	if o.Transport == nil {
-		c.http.Transport = newTransport(o.ConnectTimeout)
-	}
 	return c, nil
 }
 
@@ -234,9 +229,7 @@ func (c *Conn) close(patience time.Duration) {
 	c.closing = true
 	c.mu.Unlock()
 	c.running.Wait()
-	if t, ok := c.http.Transport.(*http.Transport); ok && c.opts.Transport == nil {
-		t.CloseIdleConnections()
-	}
+	c.leave()
 }
 
 // end makes it known that the connection has ended, and reports whether it was

@@ -25,6 +25,7 @@ type legacyEra struct {
 	openOnce sync.Once
 
 	mu       sync.Mutex
+	status   int      // of the reply to initialize, 0 before; guarded by mu
 	session  []string // its id as a header; nil if the server keeps none, guarded by mu
 	revision []string // as a header, once it is negotiated, guarded by mu
 }
@@ -79,7 +80,13 @@ const maxSessionID = 1024
 // accepted takes the session's id from the reply to initialize, and from no
 // other.
 func (e *legacyEra) accepted(call *inflight.Call, resp *http.Response) error {
-	if call.Request.Method != mcp.MethodInitialize || resp.StatusCode != http.StatusOK {
+	if call.Request.Method != mcp.MethodInitialize {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.status = resp.StatusCode
+	if e.status != http.StatusOK {
 		return nil
 	}
 	values := resp.Header.Values(sessionHeader)
@@ -89,10 +96,15 @@ func (e *legacyEra) accepted(call *inflight.Call, resp *http.Response) error {
 	if err := checkSessionID(values); err != nil {
 		return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's session id is not usable"}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	e.session = values
 	return nil
+}
+
+// notBegun returns err, which the handshake failed with, and how it was refused.
+func (e *legacyEra) notBegun(err error) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return &refusedError{e.status, err}
 }
 
 // checkSessionID returns what is wrong with a session id: it must consist of

@@ -59,3 +59,7 @@ func (h *SSEHandler) Unsent() (n int) {
 	}
 	return n
 }
+
+// MaxPosting is how many requests to a server of HTTP with SSE can be posted at a
+// time.
+const MaxPosting = maxPosting

@@ -164,7 +164,7 @@ func (c *Conn) beLegacy(ctx context.Context) error {
 	e := newLegacyEra(c)
 	c.era = e // from the reply on there may be a session to be ended
 	if err := e.client.Initialize(ctx); err != nil {
-		return err
+		return e.notBegun(err)
 	}
 	discover, err := e.client.Handle(ctx, &mcp.Request{Method: mcp.MethodDiscover}, mcp.NoCaller{})
 	if err != nil {

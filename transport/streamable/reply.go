@@ -128,27 +128,6 @@ func (c *Conn) sessionLost() error {
 	return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: ErrSessionLost}
 }
 
-// badStatus returns what a reply without a message says.
-func (c *Conn) badStatus(resp *http.Response, data []byte) error {
-	e := &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the server answered with HTTP status " + resp.Status}
-	if wantsAuthorization(resp) {
-		e.Err = &AuthError{Status: resp.StatusCode, Challenges: resp.Header.Values("Www-Authenticate")}
-		return e
-	}
-	if isSuccess(resp.StatusCode) {
-		e.Public = "the server sent no response"
-	}
-	e.Err = c.statusError(resp, data)
-	return e
-}
-
-func (c *Conn) statusError(resp *http.Response, data []byte) *StatusError {
-	return &StatusError{
-		Status: resp.StatusCode, ContentType: mediaType(resp), Excerpt: c.origin.excerpt(data),
-		RetryAfter: retryAfter(resp),
-	}
-}
-
 func badReply(err error) error {
 	return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's reply is no JSON-RPC response to the request"}
 }
@@ -320,15 +299,6 @@ func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 	return nil, t.conn.statusOnly(resp)
 }
 
-// statusOnly returns what the status of a reply says whose body nobody needs.
-func (c *Conn) statusOnly(resp *http.Response) error {
-	data, err := readLimited(resp.Body, drainBytes)
-	if err != nil {
-		data = nil
-	}
-	return c.badStatus(resp, data)
-}
-
 // openStream asks for a stream with GET.
 func (c *Conn) openStream(ctx context.Context, era httpEra, at *cursor) (*http.Response, error) {
 	header := c.newHeader(era)
@@ -349,6 +319,9 @@ func (t *trip) readStream(body io.Reader, at *cursor) (responded bool, err error
 		e, err := events.Next()
 		if err != nil {
 			return t.streamEnded(events, err)
+		}
+		if e.Name == endpointEvent && t.opensConversation() {
+			return false, badReply(errEndpointEvent)
 		}
 		if len(e.Data) == 0 || e.Name != "" {
 			continue

@@ -1,7 +1,6 @@
 package streamable
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -73,6 +72,11 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 }
 
 func (t *trip) method() string { return t.call.Request.Method }
+
+// opensConversation reports whether nothing is known of the server yet.
+func (t *trip) opensConversation() bool {
+	return t.method() == mcp.MethodInitialize || t.method() == mcp.MethodDiscover
+}
 
 // limit returns how long the call may take, 0 for as long as it likes.
 func (t *trip) limit() time.Duration {
@@ -159,28 +163,6 @@ func (c *Conn) newHeader(era httpEra) http.Header {
 }
 
 var anyReply = []string{usualAccept}
-
-// send makes one HTTP request. The error says whether it may have reached the
-// server.
-func (c *Conn) send(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
-	var reader io.Reader
-	if body != nil {
-		reader = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, c.origin.url, reader)
-	if err != nil {
-		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: unaddressed(err)}
-	}
-	req.Header = header
-	if c.opts.Tap != nil && body != nil {
-		c.opts.Tap(true, body)
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, notAnswered(ctx, unaddressed(err))
-	}
-	return resp, nil
-}
 
 // notAnswered returns the error of a request that got no reply.
 func notAnswered(ctx context.Context, err error) error {

@@ -42,9 +42,13 @@ const patience = 30 * time.Second
 // of an edge, say.
 const soon = 8 * time.Second
 
-// Run runs the suite against a binding, in both eras.
-func Run(t *testing.T, serve Serve) {
-	for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
+// Run runs the suite against a binding, in the eras that it has; none stands for
+// both.
+func Run(t *testing.T, serve Serve, eras ...mcp.Era) {
+	if len(eras) == 0 {
+		eras = []mcp.Era{mcp.Legacy, mcp.Modern}
+	}
+	for _, era := range eras {
 		t.Run(era.String(), func(t *testing.T) { runEra(t, serve, era) })
 	}
 }
