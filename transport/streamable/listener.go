@@ -22,7 +22,7 @@ const (
 )
 
 // listen keeps the session's GET stream open while the server offers one. Its
-// failure never harms the calls.
+// failure never harms the calls, unless it shows that the session is lost.
 func (e *legacyEra) listen(ctx context.Context) {
 	patience := time.AfterFunc(openWait, e.settle)
 	defer patience.Stop()
@@ -32,7 +32,7 @@ func (e *legacyEra) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		opened := time.Now()
 		events, err := e.listenOnce(ctx, &at)
-		if errors.Is(err, errNotOffered) {
+		if errors.Is(err, errNotOffered) || errors.Is(err, ErrSessionLost) {
 			return
 		}
 		e.conn.opts.Logger.Debug("the stream outside calls has ended", "err", err)
@@ -71,6 +71,7 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 		return 0, e.refused(resp, at)
 	}
 	defer resp.Body.Close()
+	at.opened = true
 	reader := sse.NewReader(resp.Body, e.conn.opts.MaxBody)
 	defer at.update(reader)
 	for {
@@ -91,8 +92,13 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 
 // refused returns what a reply to GET that is no stream means. Most servers that
 // have no stream say so with the status 405; others have other ways. One that has
-// had a stream does not keep what came after the event that we named.
+// had a stream does not know the session any more, or does not keep what came
+// after the event that we named.
 func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
+	if at.opened && saysSessionLost(resp, resp.Request.Header, excerptOf(resp)) {
+		e.conn.end(ErrSessionLost)
+		return ErrSessionLost
+	}
 	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
 	if status := resp.StatusCode; at.lastID != "" && (status == http.StatusBadRequest || status == http.StatusGone) {
 		e.conn.opts.Logger.Warn("what came outside calls in the meantime is lost", "err", err)

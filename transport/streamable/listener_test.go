@@ -95,6 +95,36 @@ func TestGetThatHangsHoldsNothingUp(t *testing.T) {
 	}
 }
 
+// TestLostSessionIsSeenWithoutACall loses the session of a client that only
+// listens.
+func TestLostSessionIsSeenWithoutACall(t *testing.T) {
+	for name, refusal := range map[string]answerer{
+		"B098 404": func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { http.NotFound(w, r) },
+		"B098 400": func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var opened atomic.Int64
+			p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+				if opened.Add(1) > 1 {
+					refusal(w, r, m)
+					return
+				}
+				w.Header().Set("Content-Type", "text/event-stream")
+				_, _ = io.WriteString(w, "retry: 1\ndata:\n\n")
+			}, justAnswer)))
+			c := dial(t, p.url, knownEra(mcp.Legacy))
+			await(t, c.Done())
+			if !errors.Is(c.Err(), streamable.ErrSessionLost) || opened.Load() != 2 {
+				t.Errorf("B098: after %d GETs: %v", opened.Load(), c.Err())
+			}
+		})
+	}
+}
+
 func TestListenerReopensItsStream(t *testing.T) {
 	var opened atomic.Int64
 	times := make(chan time.Time, 10)
