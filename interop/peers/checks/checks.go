@@ -119,7 +119,7 @@ func (r *runner) call(ctx context.Context) error {
 	text := "Grüezi \"\\\" \n\t\u2028 🎈 \u0000 </script>"
 	got, err := r.echo(ctx, text, 0)
 	if err == nil && got != text {
-		err = fmt.Errorf("echo gave %q", got)
+		err = fmt.Errorf("%w %q", errEcho, got)
 	}
 	return err
 }

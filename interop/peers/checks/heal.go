@@ -42,13 +42,11 @@ func (r *runner) heal(ctx context.Context) (string, error) {
 		return "", errors.New("this client does not heal")
 	}
 	p := r.opts.Profile
-	if p.ListChanged.Tool != "" {
-		stop, err := healer.Listen(ctx, p.ListChanged.Kind)
-		if err != nil {
-			return "", fmt.Errorf("listening: %w", err)
-		}
-		defer func() { _ = stop() }()
+	listening, stop, err := r.listen(ctx, healer)
+	if err != nil {
+		return "", err
 	}
+	defer stop()
 	how, err := r.kill(ctx, healer)
 	if err != nil {
 		return "", err
@@ -60,7 +58,7 @@ func (r *runner) heal(ctx context.Context) (string, error) {
 	}
 	took := time.Since(killed).Round(time.Millisecond)
 	detail := fmt.Sprintf("%s; a call %v later, after %d that failed", how, took, failures)
-	if p.ListChanged.Tool != "" {
+	if listening {
 		if err := r.resynced(ctx); err != nil {
 			return "", fmt.Errorf("%w (%s)", err, detail)
 		}
@@ -69,6 +67,20 @@ func (r *runner) heal(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the lost call was executed %d times (%s)", n, detail)
 	}
 	return detail, nil
+}
+
+// listen subscribes, unless the server has no subscriptions, which listchanged
+// tells.
+func (r *runner) listen(ctx context.Context, healer Healer) (listening bool, stop func(), err error) {
+	p := r.opts.Profile.ListChanged
+	if p.Tool == "" {
+		return false, func() {}, nil
+	}
+	end, err := healer.Listen(ctx, p.Kind)
+	if _, _, refused := healer.Refused(err); refused {
+		return false, func() {}, nil
+	}
+	return true, func() { _ = end() }, err
 }
 
 // kill has the server killed while it executes a call, if it has one that takes
@@ -115,7 +127,8 @@ func (r *runner) kill(ctx context.Context, healer Healer) (string, error) {
 }
 
 // callUntil calls until a call succeeds. Those before it must say what came of
-// them: over a connection that has just broken that may be unknown.
+// them: over a connection that has just broken that may be unknown. A server that
+// asks for roots may also be there before it has got them.
 func (r *runner) callUntil(ctx context.Context, healer Healer, end time.Time) (failures int, err error) {
 	for {
 		err := r.call(ctx)
@@ -123,7 +136,8 @@ func (r *runner) callUntil(ctx context.Context, healer Healer, end time.Time) (f
 			return failures, nil
 		}
 		how := healer.Outcome(err)
-		if how != lost && how != unreachable || time.Now().After(end) {
+		known := how == lost || how == unreachable || r.opts.Profile.Roots.Tool != "" && errors.Is(err, errEcho)
+		if !known || time.Now().After(end) {
 			return failures, fmt.Errorf("a call after the restart: %w", err)
 		}
 		failures++

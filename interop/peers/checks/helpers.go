@@ -41,10 +41,12 @@ func (r *runner) echo(ctx context.Context, text string, i int) (string, error) {
 	}
 	got, ok := strings.CutPrefix(result.Text, r.opts.Profile.Echo.Prefix)
 	if !ok {
-		return "", fmt.Errorf("echo gave %.80q", result.Text)
+		return "", fmt.Errorf("%w %.80q", errEcho, result.Text)
 	}
 	return got, nil
 }
+
+var errEcho = errors.New("echo gave")
 
 func digest(v any) string {
 	b, err := json.Marshal(v)
