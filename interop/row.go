@@ -100,7 +100,7 @@ func (r *runner) run(ctx context.Context) []check {
 func (r *runner) start(ctx context.Context) (target []string, bridge *process, err error) {
 	var server []string // how the bridge, or the client without one, reaches the server
 	if r.row.serverOverHTTP() {
-		if r.server, r.url, err = r.listener(ctx, "server", r.row.server.http(r.tools)); err != nil {
+		if r.server, r.url, err = r.listener(ctx, "server", r.row.overHTTP()(r.tools)); err != nil {
 			return nil, nil, err
 		}
 		url, err := r.tapURL("server", r.url)
@@ -208,7 +208,7 @@ func (r *runner) restart(ctx context.Context) error {
 	}
 	r.server.kill()
 	r.port = at.Port()
-	r.server, _, err = r.listener(ctx, "server-again", r.row.server.http(r.tools))
+	r.server, _, err = r.listener(ctx, "server-again", r.row.overHTTP()(r.tools))
 	return err
 }
 

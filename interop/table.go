@@ -29,7 +29,8 @@ type server struct {
 	without []string // checks of the profile that it cannot be put to
 	stdio   func(t tools, tmp string) []string
 	http    func(t tools) []string
-	forms   string   // a letter each
+	sse     func(t tools) []string // HTTP with SSE; http if nil and ours
+	forms   string                 // a letter each
 	clients []string // nil means all
 	ours    bool     // its direct rows are no controls, but what is tested; it serves HTTP with SSE too
 }
@@ -54,12 +55,15 @@ var clients = []client{
 	{"go-legacy", "go", "legacy", "legacy", true, goBinary("gosdk-client")},
 	{"mcpgo", "mcpgo", "auto", "auto", false, goBinary("mcpgo-client")},
 	{"mcpgo-legacy", "mcpgo", "legacy", "legacy", true, goBinary("mcpgo-client")},
-	{"splice", spliceFamily, "auto", "auto", false, goBinary("mcpsplice-client")},
+	{"splice", spliceFamily, "auto", "auto", true, goBinary("mcpsplice-client")},
 	{"splice-legacy", spliceFamily, "legacy", "legacy", true, goBinary("mcpsplice-client")},
 }
 
 // spliceFamily is the family of our own clients.
 const spliceFamily = "splice"
+
+// spliceClients are the clients of servers that are there for our client.
+var spliceClients = []string{"splice", "splice-legacy"}
 
 var servers = []server{
 	{
@@ -77,11 +81,24 @@ var servers = []server{
 				t.npm("server-everything/dist/index.js"), "streamableHttp",
 			}
 		},
+		sse: func(t tools) []string {
+			return []string{
+				t.Node, "--import", filepath.Join(t.Dir, "node", "loopback.mjs"), t.npm("server-everything/dist/index.js"), "sse",
+			}
+		},
 	},
 	{
 		name: "filesystem", profile: "filesystem", forms: "A",
 		stdio: func(t tools, tmp string) []string {
 			return []string{t.Node, t.npm("server-filesystem/dist/index.js"), filepath.Join(tmp, "allowed")}
+		},
+	},
+	{
+		name: "memory", profile: "memory", forms: "A", clients: spliceClients,
+		stdio: func(t tools, tmp string) []string {
+			return []string{
+				"env", "MEMORY_FILE_PATH=" + filepath.Join(tmp, "memory.jsonl"), t.Node, t.npm("server-memory/dist/index.js"),
+			}
 		},
 	},
 	{
@@ -102,6 +119,18 @@ var servers = []server{
 		name: "fastmcp", profile: "common", title: "interop-fastmcp", forms: "AB",
 		without: []string{"url", "sample", "roots", "updated", "sealed"},
 		stdio:   noTmp(pythonScript("server.py")), http: pythonScript("server.py", "--http"),
+	},
+	{
+		name: "mcp", profile: "common", title: "interop-mcp", forms: "AB", clients: spliceClients,
+		without: []string{"url", "sealed"},
+		stdio:   noTmp(pythonScript("sdkserver.py")), http: pythonScript("sdkserver.py", "--http"),
+		sse: pythonScript("sdkserver.py", "--sse"),
+	},
+	{
+		name: "ts1", profile: "common", title: "interop-ts1", forms: "AB", clients: spliceClients,
+		without: []string{"exact", "sealed"},
+		stdio:   noTmp(nodeScript("server1.mjs")), http: nodeScript("server1.mjs", "--http"),
+		sse: nodeScript("server1.mjs", "--sse"),
 	},
 	{
 		name: "ts2", profile: "common", title: "interop-ts2", forms: "ABCD", without: []string{"exact", "sealed"},
@@ -161,6 +190,20 @@ func (r row) direct() bool { return slices.Contains(directForms, r.form) }
 // bridge would do that for it.
 func (r row) heals() bool { return r.direct() && r.client.family == spliceFamily }
 
+// hasSSE tells whether the client has a row over HTTP with SSE. Without a bridge
+// those of others have one at our server only.
+func (r row) hasSSE() bool {
+	return r.client.sse && (r.form != directSSE || r.server.ours || r.client.family == spliceFamily)
+}
+
+// overHTTP is the command that serves the HTTP forms.
+func (r row) overHTTP() func(tools) []string {
+	if r.form == directSSE && r.server.sse != nil {
+		return r.server.sse
+	}
+	return r.server.http
+}
+
 var directForms = []string{directStdio, directHTTP, directSSE}
 
 func (r row) serverOverHTTP() bool {
@@ -174,12 +217,16 @@ func (r row) clientOverHTTP() bool {
 func (r row) clientOverSSE() bool { return r.form == directSSE || r.form == formS }
 
 // era is the era that the client has to end up in. Without a bridge an auto
-// client gets what the server has; a bridge offers the modern one to all.
+// client gets what the server has; a bridge offers the modern one to all. HTTP
+// with SSE is legacy.
 func (r row) era() string {
 	if r.client.era != "auto" {
 		return r.client.era
 	}
-	if r.direct() {
+	switch {
+	case r.clientOverSSE():
+		return "legacy"
+	case r.direct():
 		return "any"
 	}
 	return "modern"
@@ -196,13 +243,13 @@ func rows() []row {
 		if s.http != nil {
 			forms = append(forms, directHTTP)
 		}
-		if s.ours {
+		if s.ours || s.sse != nil {
 			forms = append(forms, directSSE)
 		}
 		for _, form := range append(forms, strings.Split(s.forms, "")...) {
 			for _, c := range clients {
 				r := row{s, form, c}
-				if (s.clients == nil || slices.Contains(s.clients, c.name)) && (c.sse || !r.clientOverSSE()) {
+				if (s.clients == nil || slices.Contains(s.clients, c.name)) && (!r.clientOverSSE() || r.hasSSE()) {
 					all = append(all, r)
 				}
 			}

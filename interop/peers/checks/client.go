@@ -74,6 +74,7 @@ type Profile struct {
 	Tools  []string `json:"tools"`
 	Echo   struct {
 		Prefix string `json:"prefix"`
+		At     []any  `json:"at"` // where in the structured content it is, nil for the text
 		Steps  []call `json:"steps"`
 	} `json:"echo"`
 	Fail        *call `json:"fail"`

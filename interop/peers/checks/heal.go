@@ -72,11 +72,15 @@ func (r *runner) heal(ctx context.Context) (string, error) {
 // listen subscribes, unless the server has no subscriptions, which listchanged
 // tells.
 func (r *runner) listen(ctx context.Context, healer Healer) (listening bool, stop func(), err error) {
-	p := r.opts.Profile.ListChanged
-	if p.Tool == "" {
+	var end func() error
+	switch p := r.opts.Profile; {
+	case p.ListChanged.Tool != "":
+		end, err = healer.Listen(ctx, p.ListChanged.Kind)
+	case p.Updated.Tool != "":
+		end, err = healer.Subscribe(ctx, p.Updated.URI)
+	default:
 		return false, func() {}, nil
 	}
-	end, err := healer.Listen(ctx, p.Kind)
 	if _, _, refused := healer.Refused(err); refused {
 		return false, func() {}, nil
 	}
@@ -154,9 +158,13 @@ func (r *runner) resynced(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := r.opts.Profile.ListChanged
-	r.seen.forget(&r.seen.changed)
-	return r.triggered(ctx, p, p.Kind+"/list_changed after the restart", &r.seen.changed, p.Kind)
+	if p := r.opts.Profile.ListChanged; p.Tool != "" {
+		r.seen.forget(&r.seen.changed)
+		return r.triggered(ctx, p, p.Kind+"/list_changed after the restart", &r.seen.changed, p.Kind)
+	}
+	r.seen.forget(&r.seen.updated)
+	p := r.opts.Profile.Updated
+	return r.triggered(ctx, p, "resources/updated after the restart", &r.seen.updated, p.URI)
 }
 
 // executed counts the calls that the server has written down in a file in the directory of
