@@ -31,8 +31,8 @@ type server struct {
 	http    func(t tools) []string
 	sse     func(t tools) []string // HTTP with SSE; http if nil and ours
 	forms   string                 // a letter each
-	clients []string // nil means all
-	ours    bool     // its direct rows are no controls, but what is tested; it serves HTTP with SSE too
+	clients []string               // nil means all
+	ours    bool                   // its direct rows are no controls, but what is tested; it serves HTTP with SSE too
 }
 
 // A client is somebody else's or made with our package client, in one mode.

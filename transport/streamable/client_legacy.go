@@ -23,6 +23,7 @@ type legacyEra struct {
 	// opened is closed when the GET stream is open, or will not be soon.
 	opened   chan struct{}
 	openOnce sync.Once
+	streamed bool // the GET stream has been open; owned by listen
 
 	mu       sync.Mutex
 	status   int      // of the reply to initialize, 0 before; guarded by mu

@@ -32,7 +32,7 @@ func (e *legacyEra) listen(ctx context.Context) {
 	for ctx.Err() == nil {
 		opened := time.Now()
 		events, err := e.listenOnce(ctx, &at)
-		if errors.Is(err, errNotOffered) || errors.Is(err, ErrSessionLost) {
+		if errors.Is(err, errNotOffered) {
 			return
 		}
 		e.conn.opts.Logger.Debug("the stream outside calls has ended", "err", err)
@@ -71,7 +71,10 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 		return 0, e.refused(resp, at)
 	}
 	defer resp.Body.Close()
-	at.opened = true
+	if e.streamed && at.lastID == "" {
+		e.conn.calls.Missed()
+	}
+	e.streamed = true
 	reader := sse.NewReader(resp.Body, e.conn.opts.MaxBody)
 	defer at.update(reader)
 	for {
@@ -92,12 +95,12 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 
 // refused returns what a reply to GET that is no stream means. Most servers that
 // have no stream say so with the status 405; others have other ways. One that has
-// had a stream does not know the session any more, or does not keep what came
-// after the event that we named.
+// had a stream does not keep what came after the event that we named, or does not
+// know the session any more.
 func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
-	if at.opened && saysSessionLost(resp, resp.Request.Header, excerptOf(resp)) {
+	if e.streamed && saysSessionLost(resp, resp.Request.Header, excerptOf(resp)) {
 		e.conn.end(ErrSessionLost)
-		return ErrSessionLost
+		return errNotOffered
 	}
 	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
 	if status := resp.StatusCode; at.lastID != "" && (status == http.StatusBadRequest || status == http.StatusGone) {

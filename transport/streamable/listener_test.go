@@ -95,36 +95,6 @@ func TestGetThatHangsHoldsNothingUp(t *testing.T) {
 	}
 }
 
-// TestLostSessionIsSeenWithoutACall loses the session of a client that only
-// listens.
-func TestLostSessionIsSeenWithoutACall(t *testing.T) {
-	for name, refusal := range map[string]answerer{
-		"B098 404": func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { http.NotFound(w, r) },
-		"B098 400": func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var opened atomic.Int64
-			p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
-				if opened.Add(1) > 1 {
-					refusal(w, r, m)
-					return
-				}
-				w.Header().Set("Content-Type", "text/event-stream")
-				_, _ = io.WriteString(w, "retry: 1\ndata:\n\n")
-			}, justAnswer)))
-			c := dial(t, p.url, knownEra(mcp.Legacy))
-			await(t, c.Done())
-			if !errors.Is(c.Err(), streamable.ErrSessionLost) || opened.Load() != 2 {
-				t.Errorf("B098: after %d GETs: %v", opened.Load(), c.Err())
-			}
-		})
-	}
-}
-
 func TestListenerReopensItsStream(t *testing.T) {
 	var opened atomic.Int64
 	times := make(chan time.Time, 10)
@@ -448,5 +418,50 @@ func TestProgressThroughBothStreams(t *testing.T) {
 		if err := await(t, ended); err != nil || len(r.lines()) != 1 {
 			t.Errorf("%v, %q", err, r.lines())
 		}
+	}
+}
+
+// TestListenerFindsOutThatTheSessionIsLost_B098: a client that only listens learns
+// of it too.
+func TestListenerFindsOutThatTheSessionIsLost_B098(t *testing.T) {
+	for name, refuse := range map[string]http.HandlerFunc{
+		"404": http.NotFound,
+		"400": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var opened atomic.Int64
+			p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
+				if opened.Add(1) > 1 {
+					refuse(w, r)
+					return
+				}
+				writeStream(w, "retry: 100\nid: g-0\ndata:\n\n")
+			}, justAnswer)))
+			c := dial(t, p.url, knownEra(mcp.Legacy))
+			await(t, c.Done())
+			if !errors.Is(c.Err(), streamable.ErrSessionLost) {
+				t.Errorf("the connection ended with %v", c.Err())
+			}
+		})
+	}
+}
+
+// TestKnownModernServerIsNotAsked makes a connection without a round trip.
+func TestKnownModernServerIsNotAsked(t *testing.T) {
+	p := newPeer(t, justAnswer)
+	opts := knownEra(mcp.Modern)
+	opts.Revision = mcp.NewestModern
+	c := dial(t, p.url, opts)
+	if n := len(p.seen("POST")); n != 0 {
+		t.Errorf("connecting took %d requests", n)
+	}
+	if info := c.Server(); info.Era != mcp.Modern || info.Revision != mcp.NewestModern || !info.Discover.IsZero() {
+		t.Errorf("the server is %+v", info)
+	}
+	if _, err := call(t, c, mcp.NoCaller{}); err != nil {
+		t.Error(err)
 	}
 }

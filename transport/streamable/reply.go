@@ -217,7 +217,6 @@ type cursor struct {
 	lastID string        // empty if the server named none
 	retry  time.Duration // before the stream may be opened again
 	told   bool          // the server named retry
-	opened bool          // the stream was there once
 }
 
 // update takes up what a stream said until it ended.

@@ -250,10 +250,10 @@ func TestLostSession(t *testing.T) {
 	for name, refusal := range map[string]string{
 		"B098 400 as the TypeScript examples have it": `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`,
 		"B098 400 as Python had it":                   `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: No valid session ID provided"}}`,
-		"B098 a JSON-RPC error":             `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`,
-		"B098 a JSON-RPC error with the id": `{"jsonrpc":"2.0","id":$,"error":{"code":-32600,"message":"Session not found"}}`,
-		"B098 nothing":                      ``,
-		"B098 HTML":                         `<html>`,
+		"B098 a JSON-RPC error":                       `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`,
+		"B098 a JSON-RPC error with the id":           `{"jsonrpc":"2.0","id":$,"error":{"code":-32600,"message":"Session not found"}}`,
+		"B098 nothing":                                ``,
+		"B098 HTML":                                   `<html>`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &forgetful{refusal: refusal, bad: strings.Contains(name, " 400 ")}
