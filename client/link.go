@@ -204,15 +204,23 @@ func (l *link) overBudget() time.Duration {
 	return l.failures[len(l.failures)-l.healing.Crashes].Sub(begin)
 }
 
-// pause waits before an attempt, until a call wants it at once. It reports false
-// when the link has ended.
+// pause waits before an attempt, until a call wants it. It reports false when the
+// link has ended.
 func (l *link) pause(b *backoff, reason error) bool {
 	l.set(Waiting, reason)
-	wait := time.Duration(-1)
-	if !l.healing.Off {
-		wait = b.next(l.healing.MinWait, l.healing.MaxWait)
+	least := b.least(l.healing.Window / time.Duration(l.healing.Crashes))
+	wait := b.next(l.healing.MinWait, l.healing.MaxWait)
+	if l.healing.Off {
+		wait = -1
 	}
-	return sleep(l.ctx, wait, l.wake)
+	began := time.Now()
+	if !sleep(l.ctx, wait, l.wake) {
+		return false
+	}
+	if wait >= 0 && time.Since(began) >= wait {
+		return true
+	}
+	return sleep(l.ctx, max(least-time.Since(began), 0), nil)
 }
 
 // get returns the connection, and its number. Without one it has one made at once

@@ -75,8 +75,9 @@ type Healing struct {
 	// Off leaves it to calls to connect again: nothing is done unasked.
 	Off bool
 	// MinWait and MaxWait bound the wait before an attempt, which is random up
-	// to a bound that doubles from MinWait to MaxWait. A call ends it. Defaults
-	// DefaultMinWait and DefaultMaxWait.
+	// to a bound that doubles from MinWait to MaxWait. A call ends it, the first
+	// one at once, and each later one no sooner than after a tenth of the last
+	// bound. Defaults DefaultMinWait and DefaultMaxWait.
 	MinWait, MaxWait time.Duration
 	// Crashes is how many attempts and connections may fail within Window;
 	// then nothing is attempted until one of them is older. Defaults

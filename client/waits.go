@@ -16,6 +16,11 @@ type backoff struct {
 	bound time.Duration
 }
 
+// least returns how long the wait to come lasts even if a call wants its end: not
+// at all the first time, and then a tenth of the last bound, up to most. Calls one
+// after the other would else use up [Healing].Crashes while a server restarts.
+func (b *backoff) least(most time.Duration) time.Duration { return min(b.bound/10, most) }
+
 func (b *backoff) next(least, most time.Duration) time.Duration {
 	b.bound = min(max(2*b.bound, least), most)
 	return rand.N(b.bound)

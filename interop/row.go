@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,8 +45,10 @@ type runner struct {
 	tmp   string
 	trace bool
 
-	// Owned by run: the server of the HTTP forms.
+	// Owned by run: the server of the HTTP forms, and its URL.
 	server *process
+	url    string
+	port   string // that it has to listen on, empty for any
 }
 
 func newRunner(r row, t tools, logs string, trace bool) (*runner, error) {
@@ -97,11 +100,11 @@ func (r *runner) run(ctx context.Context) []check {
 func (r *runner) start(ctx context.Context) (target []string, bridge *process, err error) {
 	var server []string // how the bridge, or the client without one, reaches the server
 	if r.row.serverOverHTTP() {
-		var url string
-		if r.server, url, err = r.listener(ctx, "server", r.row.server.http(r.tools)); err != nil {
+		if r.server, r.url, err = r.listener(ctx, "server", r.row.overHTTP()(r.tools)); err != nil {
 			return nil, nil, err
 		}
-		if url, err = r.tapURL("server", url); err != nil {
+		url, err := r.tapURL("server", r.url)
+		if err != nil {
 			return nil, nil, err
 		}
 		server = []string{url}
@@ -146,20 +149,26 @@ func (r *runner) runClient(ctx context.Context, target []string, profile string,
 	ctx, cancel := context.WithTimeout(ctx, clientLimit)
 	defer cancel()
 	args := []string{"--profile", profile, "--checks", strings.Join(names, ","), "--era", r.row.era()}
-	var out bytes.Buffer
+	out := clientOutput{restart: make(chan struct{}, 1)}
 	p, err := r.spawn("client", append(append(r.row.client.command(r.tools), args...), target...), &out)
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-		p.kill()
-		err = fmt.Errorf("the client had not ended after %v", clientLimit)
+	for running := true; running; {
+		select {
+		case <-p.done:
+			running = false
+		case <-out.restart:
+			err = r.restart(ctx)
+		case <-ctx.Done():
+			p.kill()
+			err = fmt.Errorf("the client had not ended after %v", clientLimit)
+			running = false
+		}
 	}
-	_ = os.WriteFile(filepath.Join(r.logs, "client.out"), out.Bytes(), 0o644)
+	_ = os.WriteFile(filepath.Join(r.logs, "client.out"), out.text.Bytes(), 0o644)
 	var checks []check
-	for line := range bytes.Lines(out.Bytes()) {
+	for line := range bytes.Lines(out.text.Bytes()) {
 		var c check
 		if json.Unmarshal(line, &c) == nil && c.Name != "" {
 			checks = append(checks, c)
@@ -169,6 +178,38 @@ func (r *runner) runClient(ctx context.Context, target []string, profile string,
 		err = fmt.Errorf("the client ended: %v", p.cmd.ProcessState)
 	}
 	return checks, err
+}
+
+// A clientOutput is what a client prints. It is told when a line asks for a restart
+// of the server.
+type clientOutput struct {
+	text    bytes.Buffer
+	restart chan struct{} // holds a value if the client asks
+}
+
+func (o *clientOutput) Write(b []byte) (int, error) {
+	if bytes.Contains(b, []byte(`{"restart":true}`)) {
+		select {
+		case o.restart <- struct{}{}:
+		default:
+		}
+	}
+	return o.text.Write(b)
+}
+
+// restart kills the server of the HTTP forms and starts it on the same port.
+func (r *runner) restart(ctx context.Context) error {
+	if r.server == nil {
+		return errors.New("the client asks for a restart of a server that it has started itself")
+	}
+	at, err := url.Parse(r.url)
+	if err != nil {
+		return err
+	}
+	r.server.kill()
+	r.port = at.Port()
+	r.server, _, err = r.listener(ctx, "server-again", r.row.overHTTP()(r.tools))
+	return err
 }
 
 var listening = regexp.MustCompile(`listening on (https?://\S+)`)
@@ -217,7 +258,8 @@ func (r *runner) spawn(name string, command []string, stdout io.Writer) (*proces
 	}
 	defer stderr.Close()
 	p.cmd = exec.Command(command[0], command[1:]...)
-	p.cmd.Env = append(os.Environ(), "HOME="+filepath.Join(r.tmp, "home"), "INTEROP_MODE="+r.row.client.mode)
+	p.cmd.Env = append(os.Environ(), "HOME="+filepath.Join(r.tmp, "home"), "INTEROP_MODE="+r.row.client.mode,
+		"INTEROP_PORT="+r.port)
 	p.cmd.Dir = r.tmp
 	p.cmd.Stdout, p.cmd.Stderr = stdout, stderr
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -29,12 +29,13 @@ type server struct {
 	without []string // checks of the profile that it cannot be put to
 	stdio   func(t tools, tmp string) []string
 	http    func(t tools) []string
-	forms   string   // a letter each
-	clients []string // nil means all
-	ours    bool     // its direct rows are no controls, but what is tested; it serves HTTP with SSE too
+	sse     func(t tools) []string // HTTP with SSE; http if nil and ours
+	forms   string                 // a letter each
+	clients []string               // nil means all
+	ours    bool                   // its direct rows are no controls, but what is tested; it serves HTTP with SSE too
 }
 
-// A client is somebody else's, in one mode.
+// A client is somebody else's or made with our package client, in one mode.
 type client struct {
 	name    string
 	family  string // clients of one family parse results alike
@@ -54,7 +55,15 @@ var clients = []client{
 	{"go-legacy", "go", "legacy", "legacy", true, goBinary("gosdk-client")},
 	{"mcpgo", "mcpgo", "auto", "auto", false, goBinary("mcpgo-client")},
 	{"mcpgo-legacy", "mcpgo", "legacy", "legacy", true, goBinary("mcpgo-client")},
+	{"splice", spliceFamily, "auto", "auto", true, goBinary("mcpsplice-client")},
+	{"splice-legacy", spliceFamily, "legacy", "legacy", true, goBinary("mcpsplice-client")},
 }
+
+// spliceFamily is the family of our own clients.
+const spliceFamily = "splice"
+
+// spliceClients are the clients of servers that are there for our client.
+var spliceClients = []string{"splice", "splice-legacy"}
 
 var servers = []server{
 	{
@@ -72,6 +81,11 @@ var servers = []server{
 				t.npm("server-everything/dist/index.js"), "streamableHttp",
 			}
 		},
+		sse: func(t tools) []string {
+			return []string{
+				t.Node, "--import", filepath.Join(t.Dir, "node", "loopback.mjs"), t.npm("server-everything/dist/index.js"), "sse",
+			}
+		},
 	},
 	{
 		name: "filesystem", profile: "filesystem", forms: "A",
@@ -80,12 +94,20 @@ var servers = []server{
 		},
 	},
 	{
+		name: "memory", profile: "memory", forms: "A", clients: spliceClients,
+		stdio: func(t tools, tmp string) []string {
+			return []string{
+				"env", "MEMORY_FILE_PATH=" + filepath.Join(tmp, "memory.jsonl"), t.Node, t.npm("server-memory/dist/index.js"),
+			}
+		},
+	},
+	{
 		name: "gosdk", profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"url", "sealed"},
 		stdio: noTmp(goBinary("gosdk-server")), http: goBinary("gosdk-server", "-http"),
 	},
 	{
 		name: "gosdk-stateless", profile: "common", title: "interop-gosdk", forms: "BD",
-		without: []string{"url", "sealed"}, clients: []string{"ts1", "ts2", "py", "go-legacy", "mcpgo", "mcpgo-legacy"},
+		without: []string{"url", "sealed"}, clients: []string{"ts1", "ts2", "py", "go-legacy", "mcpgo", "mcpgo-legacy", "splice", "splice-legacy"},
 		http: goBinary("gosdk-server", "-http", "-stateless"),
 	},
 	{
@@ -99,8 +121,20 @@ var servers = []server{
 		stdio:   noTmp(pythonScript("server.py")), http: pythonScript("server.py", "--http"),
 	},
 	{
+		name: "mcp", profile: "common", title: "interop-mcp", forms: "AB", clients: spliceClients,
+		without: []string{"url", "sealed"},
+		stdio:   noTmp(pythonScript("sdkserver.py")), http: pythonScript("sdkserver.py", "--http"),
+		sse: pythonScript("sdkserver.py", "--sse"),
+	},
+	{
+		name: "ts1", profile: "common", title: "interop-ts1", forms: "AB", clients: spliceClients,
+		without: []string{"exact", "sealed"},
+		stdio:   noTmp(nodeScript("server1.mjs")), http: nodeScript("server1.mjs", "--http"),
+		sse: nodeScript("server1.mjs", "--sse"),
+	},
+	{
 		name: "ts2", profile: "common", title: "interop-ts2", forms: "ABCD", without: []string{"exact", "sealed"},
-		clients: []string{"ts1", "ts2", "py-legacy", "go-legacy", "mcpgo", "mcpgo-legacy"},
+		clients: []string{"ts1", "ts2", "py-legacy", "go-legacy", "mcpgo", "mcpgo-legacy", "splice", "splice-legacy"},
 		stdio:   noTmp(nodeScript("server.mjs")), http: nodeScript("server.mjs", "--http"),
 	},
 }
@@ -152,6 +186,24 @@ func (r row) String() string { return r.server.name + "/" + r.form + "/" + r.cli
 
 func (r row) direct() bool { return slices.Contains(directForms, r.form) }
 
+// heals tells whether the client has to survive that its server is killed. A
+// bridge would do that for it.
+func (r row) heals() bool { return r.direct() && r.client.family == spliceFamily }
+
+// hasSSE tells whether the client has a row over HTTP with SSE. Without a bridge
+// those of others have one at our server only.
+func (r row) hasSSE() bool {
+	return r.client.sse && (r.form != directSSE || r.server.ours || r.client.family == spliceFamily)
+}
+
+// overHTTP is the command that serves the HTTP forms.
+func (r row) overHTTP() func(tools) []string {
+	if r.form == directSSE && r.server.sse != nil {
+		return r.server.sse
+	}
+	return r.server.http
+}
+
 var directForms = []string{directStdio, directHTTP, directSSE}
 
 func (r row) serverOverHTTP() bool {
@@ -165,12 +217,16 @@ func (r row) clientOverHTTP() bool {
 func (r row) clientOverSSE() bool { return r.form == directSSE || r.form == formS }
 
 // era is the era that the client has to end up in. Without a bridge an auto
-// client gets what the server has; a bridge offers the modern one to all.
+// client gets what the server has; a bridge offers the modern one to all. HTTP
+// with SSE is legacy.
 func (r row) era() string {
 	if r.client.era != "auto" {
 		return r.client.era
 	}
-	if r.direct() {
+	switch {
+	case r.clientOverSSE():
+		return "legacy"
+	case r.direct():
 		return "any"
 	}
 	return "modern"
@@ -187,13 +243,13 @@ func rows() []row {
 		if s.http != nil {
 			forms = append(forms, directHTTP)
 		}
-		if s.ours {
+		if s.ours || s.sse != nil {
 			forms = append(forms, directSSE)
 		}
 		for _, form := range append(forms, strings.Split(s.forms, "")...) {
 			for _, c := range clients {
 				r := row{s, form, c}
-				if (s.clients == nil || slices.Contains(s.clients, c.name)) && (c.sse || !r.clientOverSSE()) {
+				if (s.clients == nil || slices.Contains(s.clients, c.name)) && (!r.clientOverSSE() || r.hasSSE()) {
 					all = append(all, r)
 				}
 			}
@@ -226,6 +282,6 @@ func (r row) profile(tmp string) (text string, checks []string, err error) {
 		return "", nil, fmt.Errorf("profile %s: %w", r.server.profile, err)
 	}
 	return text, slices.DeleteFunc(p.Checks, func(check string) bool {
-		return slices.Contains(r.server.without, check)
+		return slices.Contains(r.server.without, check) || check == "heal" && !r.heals()
 	}), nil
 }

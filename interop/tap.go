@@ -117,7 +117,7 @@ func tapHTTP(target, path string) (string, error) {
 		},
 		ErrorHandler: func(w http.ResponseWriter, req *http.Request, err error) {
 			r.note("-", fmt.Sprintf("%s: %v", req.Method, err))
-			w.WriteHeader(http.StatusBadGateway)
+			panic(http.ErrAbortHandler) // as if there were no proxy
 		},
 	}
 	go func() {

@@ -2,7 +2,9 @@ package mcp
 
 import (
 	"bytes"
+	stdjson "encoding/json"
 	"errors"
+	"fmt"
 
 	json "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,7 +39,23 @@ var encoding = json.JoinOptions(
 	json.Deterministic(true),
 	jsontext.PreserveRawStrings(true),
 	jsonv1.FormatDurationAsNano(true), // there is no other form of it
+	json.WithMarshalers(json.MarshalToFunc(encodeNumber)),
 )
+
+// encodeNumber encodes a number that was decoded with UseNumber as one. To the
+// encoder it is a string.
+func encodeNumber(enc *jsontext.Encoder, n stdjson.Number) error {
+	if kind, length := enc.StackIndex(enc.StackDepth()); kind == '{' && length%2 == 0 {
+		return errors.ErrUnsupported // as the name of a member it stays a string
+	}
+	if n == "" {
+		n = "0"
+	}
+	if jsontext.Value(n).Kind() != '0' {
+		return fmt.Errorf("%.80q is no number", string(n))
+	}
+	return enc.WriteValue(jsontext.Value(n))
+}
 
 // NewJSON encodes v by encoding/json's rules, with the members of maps in the
 // order of their names. A JSON within v keeps its tokens. Bytes of Go strings

@@ -1,6 +1,7 @@
 package mcp_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,8 @@ func TestNewJSONKeepsTheTokensOfJSON(t *testing.T) {
 		{"with white space", mcp.JSON(spaced), `{"a":1.0}`},
 		{"absent", mcp.JSON(nil), `null`},
 		{"text that is not UTF-8 after much that is", []string{strings.Repeat("x", 1<<20), "\xff"}, `["` + strings.Repeat("x", 1<<20) + "\",\"\ufffd\"]"},
+		{"numbers as they came", map[string]any{"a": json.Number("9007199254740993"), "b": []json.Number{"1.50E+3", ""}}, `{"a":9007199254740993,"b":[1.50E+3,0]}`},
+		{"a number as a name", map[json.Number]int{"1": 2}, `{"1":2}`},
 		{"a duration", 3 * time.Nanosecond, `3`},
 		{"text that is not UTF-8", mcp.Contents{&mcp.Text{Text: "\xff"}}, "[{\"type\":\"text\",\"text\":\"\ufffd\"}]"},
 	}
@@ -47,6 +50,7 @@ func TestNewJSONKeepsTheTokensOfJSON(t *testing.T) {
 func TestWhatIsNoJSONIsRefused(t *testing.T) {
 	for name, v := range map[string]any{
 		"cut off": mcp.JSON(`{"a":`), "empty": mcp.JSON{}, "a member twice": mcp.JSON(`{"a":1,"a":2}`), "a channel": make(chan int),
+		"a number that is none": json.Number("x"), "a number with more behind it": json.Number("1,2"), "a text as a number": json.Number(`"1"`),
 		"a nil block": mcp.Contents{nil}, "a nil pointer": mcp.Contents{(*mcp.Text)(nil)}, "an unknown nil": mcp.Contents{(*mcp.UnknownContent)(nil)},
 		"an unknown block without bytes": mcp.Contents{&mcp.UnknownContent{Type: "x"}}, "a message without content": mcp.PromptMessage{},
 	} {

@@ -313,6 +313,30 @@ func TestListChangesGoToThoseWhoWantThem(t *testing.T) {
 	}
 }
 
+// TestUndeclaredListChangesArePassedOn: they are not promised, and come all the
+// same to who has asked for them.
+func TestUndeclaredListChangesArePassedOn(t *testing.T) {
+	w := newWire(func(call *inflight.Call, _, _ string) {
+		answer(call, `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"},"capabilities":{"tools":{"listChanged":false}}}`)
+	})
+	c := session.NewClient(w, &w.calls, session.ClientOptions{})
+	if err := c.Initialize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	l := newListener()
+	filter := mcp.Filter{ToolsListChanged: true}
+	r := handle(t, c, &mcp.Request{Method: mcp.MethodListen, Params: filter.Params(), Meta: legacyMeta("a", "")}, l)
+	if ack := receive(t, "the acknowledgement", l.acked); ack != `{"notifications":{}}` {
+		t.Errorf("acknowledged %s", ack)
+	}
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`), nil)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`), nil)
+	if got := receive(t, "tools", l.got); got != "notifications/tools/list_changed " {
+		t.Errorf("got %q", got)
+	}
+	r.stop()
+}
+
 // TestOtherNotificationsReachOneClientOnly: what names neither call nor resource
 // is nobody's among several clients.
 func TestOtherNotificationsReachOneClientOnly(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -47,9 +48,19 @@ func (s *Server) openOwnListens() {
 		return
 	}
 	s.startListen(ownSession, mcp.Filter{Session: true})
-	if lists := s.capabilities.ListFilter(); lists.ToolsListChanged || lists.PromptsListChanged || lists.ResourcesListChanged {
-		s.startListen(ownLists, lists)
+	if s.lists.ToolsListChanged || s.lists.PromptsListChanged || s.lists.ResourcesListChanged {
+		s.startListen(ownLists, s.lists)
 	}
+}
+
+// listsOf returns the lists of whose changes a server may tell: those that it
+// promises to, and all if it is a legacy one, which may do so without a promise.
+func listsOf(discover *mcp.Result, capabilities *mcp.ServerCapabilities) mcp.Filter {
+	versions := mcp.SupportedVersions(discover)
+	if len(versions) == 0 || slices.ContainsFunc(versions, func(r mcp.Revision) bool { return r.Era() != mcp.Legacy }) {
+		return capabilities.ListFilter()
+	}
+	return mcp.Filter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true}
 }
 
 // reopenSessionListen has the listen call for what comes outside calls take up a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -113,6 +114,31 @@ func TestOwnListensOpenWithTheOutlet(t *testing.T) {
 	receive(t, "the end", outside.ended)
 	if len(out) != 0 {
 		t.Errorf("sent %s", <-out)
+	}
+}
+
+// TestListsThatAreListenedFor: a legacy server may tell of changes that it does not
+// promise to tell of.
+func TestListsThatAreListenedFor(t *testing.T) {
+	for _, tt := range []struct{ name, discover, want string }{
+		{"modern", `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{},"prompts":{"listChanged":true}}}`, `{"promptsListChanged":true}`},
+		{"both", `{"supportedVersions":["2026-07-28","2025-11-25"],"capabilities":{"tools":{"listChanged":true}}}`, `{"toolsListChanged":true}`},
+		{"legacy", `{"supportedVersions":["2025-11-25"],"capabilities":{"tools":{"listChanged":false}}}`, `{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b, calls := listening(nil)
+			b.discover = tt.discover
+			s := serving(t, b)
+			s.Notified(t.Context(), scan(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+			s.SetOutlet(make(outlet, 10))
+			var got []string
+			for range 2 {
+				got = append(got, string(receive(t, "an own listen call", calls).req.Params.Raw()))
+			}
+			if want := `{"notifications":` + tt.want + `}`; !slices.Contains(got, want) {
+				t.Errorf("it listens for %q, want %s", got, want)
+			}
+		})
 	}
 }
 

@@ -48,6 +48,7 @@ type Server struct {
 	closed       bool
 	meta         mcp.Metadata
 	capabilities mcp.ServerCapabilities
+	lists        mcp.Filter                         // whose changes to listen for
 	serving      map[string]context.CancelCauseFunc // requests by id
 	listens      map[string]*listen                 // by URI; "" is the session's own
 	outlet       Outlet                             // for what belongs to no request
@@ -127,6 +128,7 @@ func (s *Server) Initialize(ctx context.Context, m *jsonrpc.Message) (mcp.Result
 	s.mu.Lock()
 	s.meta = meta
 	s.capabilities = mcp.ReadServerCapabilities(&discover.Value)
+	s.lists = listsOf(&discover, &s.capabilities)
 	s.mu.Unlock()
 	return mcp.InitializeFromDiscover(&discover, meta.Revision, s.opts.Fallback), nil
 }

@@ -1,6 +1,7 @@
 package session_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,7 +31,8 @@ func (o outlet) Send(ctx context.Context, frame []byte) error {
 
 // A backend is a handler that keeps the requests it gets.
 type backend struct {
-	serve func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error)
+	serve    func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error)
+	discover string // the result; empty for discovered
 
 	mu  sync.Mutex
 	got []*mcp.Request
@@ -44,7 +46,7 @@ func (b *backend) Handle(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	b.got = append(b.got, req)
 	b.mu.Unlock()
 	if req.Method == mcp.MethodDiscover {
-		return mcp.RawResult([]byte(discovered)), nil
+		return mcp.RawResult([]byte(cmp.Or(b.discover, discovered))), nil
 	}
 	if b.serve == nil {
 		return mcp.Result{}, nil

@@ -26,10 +26,10 @@ func (c *Client) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	defer call.End()
 	granted := c.grant(filter)
-	c.setFilter(call, granted) // what comes from now on waits for the acknowledgement
+	c.setFilter(call, passed(filter, granted)) // what comes from now on waits for the acknowledgement
 	granted.ResourceSubscriptions = c.subscribeAll(ctx, granted.ResourceSubscriptions)
 	defer c.unsubscribe(granted.ResourceSubscriptions)
-	c.setFilter(call, granted)
+	c.setFilter(call, passed(filter, granted))
 	if err := caller.Notify(ctx, granted.Acknowledge()); err != nil {
 		return mcp.Result{}, err
 	}
@@ -59,6 +59,14 @@ func (c *Client) grant(want mcp.Filter) mcp.Filter {
 		granted.ResourceSubscriptions = want.ResourceSubscriptions
 	}
 	return granted
+}
+
+// passed returns what is passed on to who wants a filter of which this much was
+// granted. Some servers tell of changes of lists that they do not promise to tell
+// of: those of the Python SDK never promise it.
+func passed(want, granted mcp.Filter) mcp.Filter {
+	want.ResourceSubscriptions = granted.ResourceSubscriptions
+	return want
 }
 
 func (c *Client) setFilter(call *inflight.Call, filter mcp.Filter) {
@@ -185,7 +193,7 @@ func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
 	}
 }
 
-// listening returns the listen calls whose acknowledged filter wants says yes
+// listening returns the listen calls whose filter wants says yes
 // to, and whether they are of several clients.
 func (c *Client) listening(wants func(*mcp.Filter) bool) (calls []*inflight.Call, several bool) {
 	c.mu.Lock()

@@ -167,13 +167,14 @@ func (e *legacyEra) postOnce(ctx context.Context, body []byte) error {
 		return err
 	}
 	defer discard(resp.Body)
-	switch {
-	case isSuccess(resp.StatusCode):
+	if isSuccess(resp.StatusCode) {
 		return nil
-	case saysSessionLost(resp, header):
+	}
+	data := excerptOf(resp)
+	if saysSessionLost(resp, header, data) {
 		return e.conn.sessionLost()
 	}
-	return e.conn.statusOnly(resp)
+	return e.conn.badStatus(resp, data)
 }
 
 func (e *legacyEra) notified(m *jsonrpc.Message, call *inflight.Call) { e.client.Notified(m, call) }

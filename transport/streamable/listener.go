@@ -24,7 +24,7 @@ const (
 )
 
 // listen keeps the session's GET stream open while the server offers one. Its
-// failure never harms the calls.
+// failure never harms the calls, unless it shows that the session is lost.
 func (e *legacyEra) listen(ctx context.Context) {
 	patience := time.AfterFunc(openWait, e.settle)
 	defer patience.Stop()
@@ -100,15 +100,15 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 // had a stream does not keep what came after the event that we named, or does not
 // know the session any more.
 func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
+	if e.streamed && saysSessionLost(resp, resp.Request.Header, excerptOf(resp)) {
+		e.conn.end(ErrSessionLost)
+		return errNotOffered
+	}
 	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
 	if status := resp.StatusCode; at.lastID != "" && (status == http.StatusBadRequest || status == http.StatusGone) {
 		e.conn.opts.Logger.Warn("what came outside calls in the meantime is lost", "err", err)
 		at.lastID = ""
 		return err
-	}
-	if e.streamed && saysSessionLost(resp, resp.Request.Header) {
-		e.conn.end(ErrSessionLost)
-		return errNotOffered
 	}
 	level := slog.LevelDebug
 	switch status := resp.StatusCode; {

@@ -428,18 +428,28 @@ func TestProgressThroughBothStreams(t *testing.T) {
 // TestListenerFindsOutThatTheSessionIsLost_B098: a client that only listens learns
 // of it too.
 func TestListenerFindsOutThatTheSessionIsLost_B098(t *testing.T) {
-	var opened atomic.Int64
-	p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
-		if opened.Add(1) > 1 {
-			http.NotFound(w, r)
-			return
-		}
-		writeStream(w, "retry: 100\ndata:\n\n")
-	}, justAnswer)))
-	c := dial(t, p.url, knownEra(mcp.Legacy))
-	await(t, c.Done())
-	if !errors.Is(c.Err(), streamable.ErrSessionLost) {
-		t.Errorf("the connection ended with %v", c.Err())
+	for name, refuse := range map[string]http.HandlerFunc{
+		"404": http.NotFound,
+		"400": func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var opened atomic.Int64
+			p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
+				if opened.Add(1) > 1 {
+					refuse(w, r)
+					return
+				}
+				writeStream(w, "retry: 100\nid: g-0\ndata:\n\n")
+			}, justAnswer)))
+			c := dial(t, p.url, knownEra(mcp.Legacy))
+			await(t, c.Done())
+			if !errors.Is(c.Err(), streamable.ErrSessionLost) {
+				t.Errorf("the connection ended with %v", c.Err())
+			}
+		})
 	}
 }
 

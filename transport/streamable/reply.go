@@ -90,10 +90,11 @@ func (t *trip) readReply(resp *http.Response) error {
 		t.conn.opts.Tap(false, data)
 	}
 	isJSON := mediaType(resp) == "application/json" && len(data) > 0
+	lost := saysSessionLost(resp, t.header, data)
 	switch {
-	case wantsAuthorization(resp) || !isJSON && !saysSessionLost(resp, t.header):
+	case wantsAuthorization(resp) || !isJSON && !lost:
 		return t.conn.badStatus(resp, data)
-	case saysSessionLost(resp, t.header) && !t.refusesMethod(data):
+	case lost && !t.refusesMethod(data):
 		return t.conn.sessionLost()
 	}
 	if status := t.conn.statusError(resp, data); status.RetryAfter > 0 && !isSuccess(resp.StatusCode) {
@@ -111,11 +112,30 @@ func (t *trip) readReply(resp *http.Response) error {
 	return badReply(t.conn.statusError(resp, data))
 }
 
-// saysSessionLost reports whether a reply says that the session that a request
-// named is not known (2025-11-25, transports, Session Management).
-func saysSessionLost(resp *http.Response, sent http.Header) bool {
-	return resp.StatusCode == http.StatusNotFound && sent[sessionHeader] != nil
+// saysSessionLost reports whether a reply with data as its body says that the
+// session that a request named is not known (2025-11-25, transports, Session
+// Management). Many servers say so with the status for requests that name none.
+func saysSessionLost(resp *http.Response, sent http.Header, data []byte) bool {
+	switch {
+	case sent[sessionHeader] == nil:
+		return false
+	case resp.StatusCode == http.StatusNotFound:
+		return true
+	case resp.StatusCode != http.StatusBadRequest:
+		return false
+	}
+	var m jsonrpc.Message
+	if jsonrpc.Scan(data, &m) != nil || !m.Failed {
+		return false
+	}
+	e := jsonrpc.ReadError(&m.Body)
+	return (e.Code == codeNoSession || e.Code == jsonrpc.CodeInvalidRequest) &&
+		strings.Contains(strings.ToLower(e.Message), "no valid session")
 }
+
+// codeNoSession is what servers made after the examples of the TypeScript SDK
+// answer to sessions that they do not know.
+const codeNoSession = -32000
 
 // refusesMethod reports whether data says that the method of the call is not
 // known, which modern servers answer with the same status as a lost session.
@@ -296,11 +316,12 @@ func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 		return resp.Body, nil
 	}
 	defer discard(resp.Body)
-	if saysSessionLost(resp, resp.Request.Header) {
+	data := excerptOf(resp)
+	if saysSessionLost(resp, resp.Request.Header, data) {
 		t.conn.end(ErrSessionLost)
 		return nil, ErrSessionLost
 	}
-	return nil, t.conn.statusOnly(resp)
+	return nil, t.conn.badStatus(resp, data)
 }
 
 // openStream asks for a stream with GET.

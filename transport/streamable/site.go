@@ -88,9 +88,14 @@ func (s *site) statusError(resp *http.Response, data []byte) *StatusError {
 
 // statusOnly returns what the status of a reply says whose body nobody needs.
 func (s *site) statusOnly(resp *http.Response) error {
+	return s.badStatus(resp, excerptOf(resp))
+}
+
+// excerptOf returns the body of a reply that is no result, nothing if it is long.
+func excerptOf(resp *http.Response) []byte {
 	data, err := readLimited(resp.Body, drainBytes)
 	if err != nil {
-		data = nil
+		return nil
 	}
-	return s.badStatus(resp, data)
+	return data
 }

@@ -211,7 +211,8 @@ type forgetful struct {
 	mu       sync.Mutex
 	sessions int
 	current  string
-	refusal  string // body of the 404
+	refusal  string // body of the 404, or of the 400 if that is set
+	bad      bool   // answers with 400
 	ran      int    // calls that were executed
 }
 
@@ -231,7 +232,11 @@ func (f *forgetful) answer(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 		legacyPeer("2025-11-25", f.current, nil)(w, r, m)
 	case id != f.current && string(m.Method) != "server/discover":
 		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(http.StatusNotFound)
+		if f.bad {
+			w.WriteHeader(http.StatusBadRequest)
+		} else {
+			w.WriteHeader(http.StatusNotFound)
+		}
 		_, _ = io.WriteString(w, strings.ReplaceAll(f.refusal, "$", m.ID.String()))
 	default:
 		if string(m.Method) == "tools/call" {
@@ -243,13 +248,15 @@ func (f *forgetful) answer(w http.ResponseWriter, r *http.Request, m *jsonrpc.Me
 
 func TestLostSession(t *testing.T) {
 	for name, refusal := range map[string]string{
-		"B098 a JSON-RPC error":             `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`,
-		"B098 a JSON-RPC error with the id": `{"jsonrpc":"2.0","id":$,"error":{"code":-32600,"message":"Session not found"}}`,
-		"B098 nothing":                      ``,
-		"B098 HTML":                         `<html>`,
+		"B098 400 as the TypeScript examples have it": `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`,
+		"B098 400 as Python had it":                   `{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Bad Request: No valid session ID provided"}}`,
+		"B098 a JSON-RPC error":                       `{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}`,
+		"B098 a JSON-RPC error with the id":           `{"jsonrpc":"2.0","id":$,"error":{"code":-32600,"message":"Session not found"}}`,
+		"B098 nothing":                                ``,
+		"B098 HTML":                                   `<html>`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := &forgetful{refusal: refusal}
+			f := &forgetful{refusal: refusal, bad: strings.Contains(name, " 400 ")}
 			p := newPeer(t, f.answer)
 			pool := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
 				c, err := streamable.Dial(ctx, p.url, nil)
@@ -332,6 +339,18 @@ func TestNotFoundIsNotAlwaysALostSession(t *testing.T) {
 	checkFailure(t, "an unknown method", err, "", jsonrpc.CodeMethodNotFound)
 	if c.Err() != nil {
 		t.Errorf("the connection ended: %v", c.Err())
+	}
+	// Nor is a bad request.
+	for _, refusal := range []string{
+		`{"jsonrpc":"2.0","id":$,"error":{"code":-32602,"message":"Invalid params: no valid session name"}}`,
+		`{"jsonrpc":"2.0","id":$,"error":{"code":-32000,"message":"bad luck"}}`,
+	} {
+		f := &forgetful{refusal: refusal, bad: true}
+		c := dial(t, newPeer(t, f.answer).url, nil)
+		f.forget()
+		if _, err := call(t, c, mcp.NoCaller{}); !jsonrpc.FromPeer(err) || c.Err() != nil {
+			t.Errorf("B098: %v, and the connection: %v", err, c.Err())
+		}
 	}
 	// Before any session it is a wrong address, and no reason to go on.
 	p = newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { http.NotFound(w, r) })

@@ -79,6 +79,8 @@ func (r *runner) check(ctx context.Context, name string) (detail, same string, e
 		err = r.meet(ctx)
 	case "many":
 		err = r.many(ctx)
+	case "heal":
+		detail, err = r.heal(ctx)
 	default:
 		err = errors.New("no such check")
 	}
@@ -117,7 +119,7 @@ func (r *runner) call(ctx context.Context) error {
 	text := "Grüezi \"\\\" \n\t\u2028 🎈 \u0000 </script>"
 	got, err := r.echo(ctx, text, 0)
 	if err == nil && got != text {
-		err = fmt.Errorf("echo gave %q", got)
+		err = fmt.Errorf("%w %q", errEcho, got)
 	}
 	return err
 }

@@ -74,6 +74,7 @@ type Profile struct {
 	Tools  []string `json:"tools"`
 	Echo   struct {
 		Prefix string `json:"prefix"`
+		At     []any  `json:"at"` // where in the structured content it is, nil for the text
 		Steps  []call `json:"steps"`
 	} `json:"echo"`
 	Fail        *call `json:"fail"`
@@ -92,6 +93,7 @@ type Profile struct {
 	URL         call  `json:"url"`
 	URLError    call  `json:"urlerror"`
 	Exact       call  `json:"exact"`
+	Heal        call  `json:"heal"` // no tool means none that takes its time
 	Decline     struct {
 		Tool string            `json:"tool"`
 		Args map[string]any    `json:"args"`
@@ -118,6 +120,7 @@ type call struct {
 	URI   string         `json:"uri"`
 	Kind  string         `json:"kind"`
 	Grown string         `json:"grown"`
+	File  string         `json:"file"` // where the server writes its executions down
 }
 
 type want struct {

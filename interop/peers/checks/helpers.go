@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -26,25 +27,74 @@ func together(n int, f func(i int) error) error {
 func (r *runner) echo(ctx context.Context, text string, i int) (string, error) {
 	var result Result
 	for _, step := range r.opts.Profile.Echo.Steps {
-		args := maps.Clone(step.Args)
-		for key, value := range args {
-			if value == "$TEXT" {
-				args[key] = text
-			} else if s, ok := value.(string); ok {
-				args[key] = strings.Replace(s, "$I", fmt.Sprint(i), 1)
-			}
-		}
+		args, _ := filled(step.Args, text, fmt.Sprint(i)).(map[string]any)
 		var err error
 		if result, err = r.client.Call(ctx, step.Tool, args, ""); err != nil {
 			return "", err
 		}
 	}
+	if at := r.opts.Profile.Echo.At; at != nil {
+		return textAt(result.Structured, at)
+	}
 	got, ok := strings.CutPrefix(result.Text, r.opts.Profile.Echo.Prefix)
 	if !ok {
-		return "", fmt.Errorf("echo gave %.80q", result.Text)
+		return "", fmt.Errorf("%w %.80q", errEcho, result.Text)
 	}
 	return got, nil
 }
+
+// filled returns a value with what its texts leave open.
+func filled(v any, text, i string) any {
+	switch v := v.(type) {
+	case string:
+		if v == "$TEXT" {
+			return text
+		}
+		return strings.Replace(v, "$I", i, 1)
+	case []any:
+		all := slices.Clone(v)
+		for at := range all {
+			all[at] = filled(all[at], text, i)
+		}
+		return all
+	case map[string]any:
+		all := maps.Clone(v)
+		for name := range all {
+			all[name] = filled(all[name], text, i)
+		}
+		return all
+	}
+	return v
+}
+
+// textAt returns the text in v that names and indices lead to.
+func textAt(v any, path []any) (string, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", err
+	}
+	if err := json.Unmarshal(b, &v); err != nil {
+		return "", err
+	}
+	for _, step := range path {
+		switch at := v.(type) {
+		case map[string]any:
+			name, _ := step.(string)
+			v = at[name]
+		case []any:
+			if i, ok := step.(float64); ok && int(i) < len(at) {
+				v = at[int(i)]
+			}
+		}
+	}
+	text, ok := v.(string)
+	if !ok {
+		return "", fmt.Errorf("%w %.80q", errEcho, b)
+	}
+	return text, nil
+}
+
+var errEcho = errors.New("echo gave")
 
 func digest(v any) string {
 	b, err := json.Marshal(v)

@@ -12,6 +12,7 @@ type Seen struct {
 	updated    []string                 // guarded by mu, like what follows
 	changed    []string                 //
 	logs       []string                 //
+	resynced   []string                 //
 	action     string                   // with which questions are answered
 	onProgress map[string]func(float64) // by token
 }
@@ -23,6 +24,9 @@ func (s *Seen) Updated(uri string) { s.note(&s.updated, uri) }
 
 // Changed notes that a list has changed: "tools" or "resources".
 func (s *Seen) Changed(kind string) { s.note(&s.changed, kind) }
+
+// Resynced notes that a subscription goes on over another connection.
+func (s *Seen) Resynced() { s.note(&s.resynced, "resynced") }
 
 // Log notes a log message.
 func (s *Seen) Log(data string) { s.note(&s.logs, data) }

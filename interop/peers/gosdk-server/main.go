@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/interop/peers/fixture"
 	"github.com/mcpsplice/mcpsplice/interop/peers/meeting"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -40,7 +41,7 @@ func main() {
 	}
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
 		&mcp.StreamableHTTPOptions{Stateless: *stateless, PropagateRequestCancellation: true})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fixture.Address())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,6 +88,9 @@ func newServer() *mcp.Server {
 	}, s.weather)
 	s.tool("meet", `{}`, func(ctx context.Context, _ *mcp.CallToolRequest, _ args) (*mcp.CallToolResult, error) {
 		return text("met"), s.meeting.Wait(ctx)
+	})
+	s.tool("once", `{}`, func(ctx context.Context, _ *mcp.CallToolRequest, _ args) (*mcp.CallToolResult, error) {
+		return text("once"), fixture.Once(ctx)
 	})
 	s.tool("progress", `{"steps":{"type":"integer"}}`, s.progress)
 	s.tool("slow", `{"ms":{"type":"integer"}}`, s.slow)

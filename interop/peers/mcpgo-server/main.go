@@ -19,6 +19,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+	"github.com/mcpsplice/mcpsplice/interop/peers/fixture"
 	"github.com/mcpsplice/mcpsplice/interop/peers/meeting"
 )
 
@@ -34,7 +35,7 @@ func main() {
 		}
 		return
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", fixture.Address())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,6 +88,9 @@ func newServer() *server.MCPServer {
 	}, mcp.WithString("city", mcp.Required()), mcp.WithOutputSchema[weather]())
 	s.tool("meet", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("met"), s.meeting.Wait(ctx)
+	})
+	s.tool("once", func(ctx context.Context, _ mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return mcp.NewToolResultText("once"), fixture.Once(ctx)
 	})
 	s.tool("progress", s.progress, mcp.WithNumber("steps", mcp.Required()))
 	s.tool("slow", s.slow, mcp.WithNumber("ms", mcp.Required()))

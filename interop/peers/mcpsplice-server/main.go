@@ -17,6 +17,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/mcpsplice/mcpsplice/interop/peers/fixture"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport/stdio"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
@@ -40,7 +41,7 @@ func run(ctx context.Context, overStdio, overHTTP bool) error {
 	if !overHTTP {
 		return serveStdio(ctx, s, logger)
 	}
-	listener, err := streamable.Listen("127.0.0.1:0", s, &streamable.ServerOptions{
+	listener, err := streamable.Listen(fixture.Address(), s, &streamable.ServerOptions{
 		HandlerOptions: streamable.HandlerOptions{Logger: logger},
 	})
 	if err != nil {

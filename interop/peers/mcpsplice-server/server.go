@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/interop/peers/fixture"
 	"github.com/mcpsplice/mcpsplice/interop/peers/meeting"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/server"
@@ -93,6 +94,9 @@ func (f *features) addCalls() {
 	tool(f, "slow", f.slow)
 	tool(f, "meet", func(ctx context.Context, _ *server.Call, _ none) (string, error) {
 		return "met", f.meeting.Wait(ctx)
+	})
+	tool(f, "once", func(ctx context.Context, _ *server.Call, _ none) (string, error) {
+		return "once", fixture.Once(ctx)
 	})
 	tool(f, "log", func(ctx context.Context, c *server.Call, in struct {
 		Level mcp.Level `json:"level"`

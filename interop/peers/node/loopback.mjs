@@ -8,5 +8,5 @@ net.Server.prototype.listen = function (...args) {
     this.once('listening', () => {
         console.error(`listening on http://127.0.0.1:${this.address().port}/mcp`);
     });
-    return listen.call(this, { host: '127.0.0.1', port: 0 }, callback);
+    return listen.call(this, { host: '127.0.0.1', port: Number(process.env.INTEROP_PORT || 0) }, callback);
 };

@@ -2,6 +2,7 @@
 // modern server: it refuses legacy clients on both transports.
 //
 //	node server.mjs [--http]
+import fs from 'node:fs';
 import http from 'node:http';
 import process from 'node:process';
 import { Readable } from 'node:stream';
@@ -43,6 +44,11 @@ function makeServer() {
     tool('meet', {}, async () => {
         await meet();
         return text('met');
+    });
+    tool('once', {}, async () => {
+        fs.appendFileSync('executed', 'once\n');
+        await sleep(20000);
+        return text('once');
     });
     tool('progress', { steps: z.number().int() }, async ({ steps }, ctx) => {
         for (let step = 1; step <= steps; step++) {
@@ -147,7 +153,7 @@ function serveHTTP() {
         }
         res.end();
     });
-    server.listen(0, '127.0.0.1', () => {
+    server.listen(Number(process.env.INTEROP_PORT || 0), '127.0.0.1', () => {
         console.error(`listening on http://127.0.0.1:${server.address().port}/mcp`);
     });
 }

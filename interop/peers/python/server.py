@@ -5,6 +5,7 @@ its own to a legacy client, an input_required result to a modern one."""
 
 import asyncio
 import json
+import os
 import socket
 import sys
 
@@ -57,6 +58,14 @@ async def meet() -> ToolResult:
         state["first"] = asyncio.Event()
         await state["first"].wait()
     return ToolResult(content="met")
+
+
+@server.tool
+async def once() -> ToolResult:
+    with open("executed", "a") as file:
+        file.write("once\n")
+    await asyncio.sleep(20)
+    return ToolResult(content="once")
 
 
 @server.tool
@@ -136,7 +145,7 @@ def complete(ref, argument, context) -> list[str]:
 
 
 def serve_http():
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.create_server(("127.0.0.1", int(os.environ.get("INTEROP_PORT") or 0)))
     print(f"listening on http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(
         server.http_app(path="/mcp"), log_level="warning", timeout_graceful_shutdown=1, lifespan="on"
