@@ -14,8 +14,10 @@ import (
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/client"
+	"github.com/mcpsplice/mcpsplice/internal/demo"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // A site is a scripted HTTP server of one era.
@@ -406,5 +408,35 @@ func TestServerThatHasBecomeLegacy(t *testing.T) {
 	}
 	if got := c.Verdict().Era; got != mcp.Legacy || s.inits.Load() != 1 {
 		t.Errorf("it is %v, with %d sessions", got, s.inits.Load())
+	}
+}
+
+// TestServerOfAnotherEra replaces a server by one of the other era, of which the
+// client learns by its answers.
+func TestServerOfAnotherEra(t *testing.T) {
+	for _, order := range [][2]mcp.Era{{mcp.Legacy, mcp.Modern}, {mcp.Modern, mcp.Legacy}} {
+		t.Run(order[0].String()+" to "+order[1].String(), func(t *testing.T) {
+			handlers := make(map[mcp.Era]*streamable.Handler)
+			for _, era := range order {
+				handlers[era] = streamable.NewHandler(demo.New("1"), &streamable.HandlerOptions{Era: era})
+				t.Cleanup(handlers[era].Close)
+			}
+			var now atomic.Pointer[streamable.Handler]
+			now.Store(handlers[order[0]])
+			h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) }))
+			t.Cleanup(h.Close) // after the client's
+			c := connect(t, client.URL(h.URL), &client.Options{Healing: patient})
+			for _, era := range order {
+				now.Store(handlers[era])
+				for _, err := range c.Prompts(t.Context()) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				if got := c.Verdict().Era; got != era {
+					t.Errorf("the server is %v, and taken for %v", era, got)
+				}
+			}
+		})
 	}
 }

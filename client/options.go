@@ -18,7 +18,8 @@ type Options struct {
 	// modern one.
 	Era mcp.Era
 	// Prior is what [Client.Verdict] said of the same server before: it is
-	// believed until the server shows otherwise.
+	// believed until the server shows otherwise. If that was modern, Connect
+	// asks nothing, and does not find out whether the server is there.
 	Prior *Verdict
 
 	// Timeout is how long a call may go on without progress, and MaxTimeout

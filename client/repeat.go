@@ -76,17 +76,23 @@ func (c *Client) mayFollow(ctx context.Context, f *failure, limit time.Duration)
 	return false
 }
 
-// afterRefusal is mayFollow for a call that the server answered with an error.
+// afterRefusal is mayFollow for a call that the server answered with an error. One
+// that only servers of another era or revision give shows that it has become such a
+// server; some of these prove that the call was not executed.
 func (c *Client) afterRefusal(ctx context.Context, f *failure, refused *jsonrpc.Error) bool {
-	if refused.Code != jsonrpc.CodeUnsupportedVersion {
-		server := f.edge.Server()
-		return server.Discover.IsZero() && c.checked.Load() != int64(f.generation) && c.afterDoubt(ctx, f)
+	server := f.edge.Server()
+	switch {
+	case refused.Code == jsonrpc.CodeUnsupportedVersion:
+		if slices.Contains(mcp.SupportedIn(refused), server.Revision) {
+			return false // another connection would be like this one
+		}
+		c.link.drop(f.generation, f.err)
+		return true
+	case server.Era == mcp.Legacy && mcp.IsModernError(refused):
+		c.link.drop(f.generation, f.err)
+		return refused.Code == jsonrpc.CodeHeaderMismatch || c.mayRepeat(f.req)
 	}
-	if slices.Contains(mcp.SupportedIn(refused), f.edge.Server().Revision) {
-		return false // another connection would be like this one
-	}
-	c.link.drop(f.generation, f.err) // it has become a server of another revision
-	return true
+	return server.Discover.IsZero() && c.checked.Load() != int64(f.generation) && c.afterDoubt(ctx, f)
 }
 
 // endingWait is how long a connection that took no call may take to end.
