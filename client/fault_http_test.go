@@ -210,9 +210,10 @@ func TestFaultsOfLines(t *testing.T) {
 				for name, reply := range map[string]func(http.ResponseWriter, *http.Request, string){"JSON": asJSON, "events": asEvents} {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel() // most of them wait
-						s := shakyOf(t, newCounting(t, era, reply), era, streamable.DialOptions{})
+						s := shakyOf(t, newCounting(t, era, reply), era, streamable.DialOptions{
+							Transport: &http.Transport{DisableKeepAlives: true}, // each call has a connection
+						})
 						s.works(t)
-						s.proxy.Reset()
 						s.next <- tt.faults
 						err := s.call(t, tt.timeout, tt.size)
 						if kind, known := outcome(err); kind != tt.kind || err != nil && known != mcp.MaybeExecuted {

@@ -193,6 +193,7 @@ func TestFaultsOfChildren(t *testing.T) {
 	for _, row := range rows {
 		t.Run(row.name, func(t *testing.T) {
 			bothEras(t, func(t *testing.T, era mcp.Era) {
+				t.Parallel() // they wait for processes
 				b := brittleOf(t, era, healsFast(), row.script, faulttest.Script{faulttest.Serve()})
 				got, err := b.order(faulttest.Order{}, soon)
 				wantEnd(t, got, err, "x", row.kind, row.known)

@@ -125,25 +125,37 @@ func (f *framing) judge(err error, n int, size [2]int, trouble faulttest.Trouble
 // A line of a child that ends too early is none.
 func TestTruncatedLines_R1_P1_P2(t *testing.T) {
 	bothEras(t, func(t *testing.T, era mcp.Era) {
-		b := brittleOf(t, era, healsFast(), faulttest.Script{faulttest.Serve()})
-		whole := len(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"000"}],"_meta":{"size":""}}}`)
-		step := 1
+		step := 4
 		if era == mcp.Modern {
-			step = 7 // a line is a line, and each costs a process
+			step = 28 // a line is a line, and each costs a process
 		}
-		for n := 0; n < whole+2; n += step {
-			id := fmt.Sprintf("%03d", n)
-			got, err := b.order(faulttest.Order{ID: id, Fate: faulttest.Cut, At: n}, soon)
-			// Ids are larger than 1, sometimes.
-			switch kind, known := outcome(err); {
-			case err == nil && (n < whole || got != id):
-				t.Errorf("after %d bytes: got %q", n, got)
-			case err != nil && (n > whole+1 || kind != mcp.ConnectionLost || known != mcp.MaybeExecuted):
-				t.Errorf("after %d bytes: %v", n, err)
-			}
-			eventuallySo(t, "another child", func() bool { return b.child.Starts() == n/step+2 })
-			b.works(t)
+		for first := range 4 {
+			t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
+				t.Parallel() // they wait for processes
+				truncateLines(t, era, first, step)
+			})
 		}
-		b.audit(t)
 	})
+}
+
+// truncateLines has a child die after every so many bytes of its answer.
+func truncateLines(t *testing.T, era mcp.Era, first, step int) {
+	const answer = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"000"}],"_meta":{"size":""}}}`
+	const whole = len(answer) // ids have more digits, later
+	b := brittleOf(t, era, healsFast(), faulttest.Script{faulttest.Serve()})
+	starts := 1
+	for n := first; n < whole+2; n += step {
+		id := fmt.Sprintf("%03d", n)
+		got, err := b.order(faulttest.Order{ID: id, Fate: faulttest.Cut, At: n}, soon)
+		switch kind, known := outcome(err); {
+		case err == nil && (n < whole || got != id):
+			t.Errorf("after %d bytes: got %q", n, got)
+		case err != nil && (n > whole+1 || kind != mcp.ConnectionLost || known != mcp.MaybeExecuted):
+			t.Errorf("after %d bytes: %v", n, err)
+		}
+		starts++
+		eventuallySo(t, "another child", func() bool { return b.child.Starts() == starts })
+		b.works(t)
+	}
+	b.audit(t)
 }

@@ -78,6 +78,25 @@ func (f *Figures) quantile(q float64) time.Duration {
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
 }
 
+// The times that are promised, on a machine that
+// is not busy with something else.
+const (
+	MaxLate     = time.Second // past its deadline, until a call ends
+	MaxRecovery = time.Second // until the first success
+)
+
+// Slow returns what took longer than is promised.
+func (f *Figures) Slow() []string {
+	var slow []string
+	if f.Late > MaxLate {
+		slow = append(slow, fmt.Sprintf("%v: a call ended %v past its deadline, the limit is %v", f.Kind, f.Late, MaxLate))
+	}
+	if longest := f.quantile(1); longest > MaxRecovery {
+		slow = append(slow, fmt.Sprintf("%v: a recovery took %v, the limit is %v", f.Kind, longest, MaxRecovery))
+	}
+	return slow
+}
+
 // Print writes a table of figures, how calls ended, and all problems.
 func Print(w io.Writer, all []*Figures) error {
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -101,7 +120,7 @@ func Print(w io.Writer, all []*Figures) error {
 		for _, end := range slices.Sorted(maps.Keys(f.Ends)) {
 			fmt.Fprintf(w, "%9d  %s\n", f.Ends[end], end)
 		}
-		for _, problem := range f.Problems {
+		for _, problem := range slices.Concat(f.Problems, f.Slow()) {
 			fmt.Fprintf(w, "  FAULT  %s\n", problem)
 		}
 	}

@@ -42,6 +42,12 @@ func TestFiguresAreAddedAndPrinted(t *testing.T) {
 	}
 	f := figures(-time.Second, 3*time.Millisecond, time.Millisecond)
 	f.Add(figures(time.Millisecond, 2*time.Millisecond))
+	if slow := f.Slow(); len(slow) != 0 {
+		t.Errorf("slow: %q", slow)
+	}
+	if slow := figures(2*time.Second, time.Hour).Slow(); len(slow) != 2 {
+		t.Errorf("slow: %q", slow)
+	}
 	var b strings.Builder
 	if err := rounds.Print(&b, []*rounds.Figures{f}); err != nil {
 		t.Fatal(err)

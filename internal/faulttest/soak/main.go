@@ -97,7 +97,7 @@ func (s *soak) report(all []*rounds.Figures) error {
 	}
 	problems := 0
 	for _, f := range all {
-		problems += len(f.Problems)
+		problems += len(f.Problems) + len(f.Slow())
 	}
 	if problems > 0 {
 		return fmt.Errorf("%d things do not hold, with seed %d", problems, s.seed)
