@@ -53,7 +53,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 	if err := c.link.start(ctx); err != nil {
 		c.cancel()
 		c.running.Wait()
-		return nil, fmt.Errorf("connecting to %s: %w", target, err)
+		return nil, err
 	}
 	return c, nil
 }

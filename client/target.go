@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -13,7 +14,8 @@ import (
 // A Target is a server that can be connected to, again and again. It is safe for
 // concurrent use.
 type Target interface {
-	// Dial connects once. Ctx ends the dialing, not the connection.
+	// Dial connects once. Ctx ends the dialing, not the connection. The error
+	// names the server.
 	Dial(ctx context.Context, opts transport.DialOptions) (transport.Edge, error)
 	// String names the server for people. It holds no secrets.
 	String() string
@@ -91,7 +93,7 @@ func (t *HandlerTarget) Dial(ctx context.Context, opts transport.DialOptions) (t
 	req := &mcp.Request{Method: mcp.MethodDiscover, Meta: mcp.Metadata{Client: opts.Client, Capabilities: opts.Capabilities}}
 	discover, err := t.Handler.Handle(ctx, req, mcp.NoCaller{})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connecting to %s: %w", t, err)
 	}
 	e := &inProcess{
 		handler: t.Handler,
