@@ -78,8 +78,7 @@ func TestWhenToFallBack_B134_B112(t *testing.T) {
 	} {
 		for _, prefer := range []mcp.Era{mcp.Modern, mcp.Legacy} {
 			t.Run(fmt.Sprintf("%s, %s client", tt.name, prefer), func(t *testing.T) {
-				var s *oldServer
-				s = &oldServer{stream: make(chan string, 10)}
+				s := &oldServer{stream: make(chan string, 10)}
 				s.peer = newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 					switch {
 					case r.Method == "GET":

@@ -50,7 +50,7 @@ func TestHandshakeThatAnOldServerRefuses(t *testing.T) {
 			}
 			s.take(w, m)
 		})
-		_, err := streamable.DialSSE(t.Context(), s.url, nil)
+		err := notConnected(t, s.url, nil)
 		if status, ok := errors.AsType[*streamable.StatusError](err); !ok || status.Status != 400 || !strings.Contains(err.Error(), "not in the mood") {
 			t.Errorf("%s: %v", method, err)
 		}

@@ -102,6 +102,17 @@ func dialSSE(t *testing.T, url string, opts *streamable.DialOptions) *transport.
 	return c
 }
 
+// notConnected returns why a server cannot be connected to.
+func notConnected(t *testing.T, url string, opts *streamable.DialOptions) error {
+	t.Helper()
+	c, err := streamable.DialSSE(t.Context(), url, opts)
+	if err == nil {
+		closeEdge(t, c)
+		t.Fatal("connected")
+	}
+	return err
+}
+
 // closeEdge closes an edge, and asserts that it does not take long.
 func closeEdge(t *testing.T, e transport.Edge) {
 	t.Helper()
