@@ -1,6 +1,6 @@
-// Command interop runs other people's MCP clients against other people's MCP
-// servers, with mcpsplice between them and, as the control, without it. The
-// script run beside it installs what it needs and starts it.
+// Command interop runs other people's MCP clients and ours against other people's
+// MCP servers and ours, with mcpsplice between them and, as the control, without
+// it. The script run beside it installs what it needs and starts it.
 package main
 
 import (
