@@ -24,7 +24,11 @@ func (a *answerer) Notify(_ context.Context, n *mcp.Notification) error {
 	case mcp.NotificationProgress:
 		a.progressed(n)
 	case mcp.NotificationMessage:
-		a.client.logged(n)
+		log := a.client.opts.Log
+		if a.opts != nil && a.opts.Log != nil {
+			log = a.opts.Log
+		}
+		a.client.logged(n.Params.Raw(), log)
 	default:
 		a.client.told(n)
 	}
@@ -43,35 +47,39 @@ func (a *answerer) progressed(n *mcp.Notification) {
 	a.opts.Progress(&params)
 }
 
-// logged hands a log message to the function for them.
-func (c *Client) logged(n *mcp.Notification) {
-	if c.opts.Log == nil {
+// logged hands the params of a log message to the function for them.
+func (c *Client) logged(raw []byte, log func(*mcp.LogParams)) {
+	if log == nil {
 		return
 	}
 	var params mcp.LogParams
-	if err := json.Unmarshal(n.Params.Raw(), &params); err != nil {
+	if err := json.Unmarshal(raw, &params); err != nil {
 		c.opts.Logger.Debug("a log message that cannot be read", "err", err)
 		return
 	}
-	c.opts.Log(&params)
+	log(&params)
 }
 
 // Ask implements [mcp.Caller].
 func (a *answerer) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	o := &a.client.opts
-	if !mcp.CanAsk(a.client.link.dial.Capabilities, req) {
+	if !mcp.CanAsk(a.client.link.dialer.opts.Capabilities, req) {
 		return mcp.Result{}, mcp.ErrCannotAsk
 	}
-	switch req.Method {
-	case mcp.MethodElicit:
+	switch {
+	case req.Method == mcp.MethodElicit && o.Elicit != nil:
 		return answer(ctx, req, func(ctx context.Context, params *mcp.ElicitParams) (any, error) {
 			return elicited(ctx, params, o.Elicit)
 		})
-	case mcp.MethodCreateMessage:
+	case req.Method == mcp.MethodCreateMessage && o.Sample != nil:
 		return answer(ctx, req, func(ctx context.Context, params *mcp.CreateMessageParams) (any, error) {
-			return o.Sample(ctx, params)
+			result, err := o.Sample(ctx, params)
+			if err == nil && result == nil {
+				err = errors.New("sampling: there is no answer")
+			}
+			return result, err
 		})
-	case mcp.MethodListRoots:
+	case req.Method == mcp.MethodListRoots && o.Roots != nil:
 		roots, err := o.Roots(ctx)
 		if err != nil {
 			return mcp.Result{}, err
@@ -142,7 +150,7 @@ func withDefaults(schema, content mcp.JSON) (mcp.JSON, error) {
 		}
 	}
 	for name, property := range form.Properties {
-		if _, given := fields[name]; !given && property.Default != nil {
+		if _, given := fields[name]; !given && property.Default != nil && string(property.Default) != "null" {
 			fields[name] = property.Default
 		}
 	}

@@ -21,15 +21,19 @@ type Client struct {
 	ctx  context.Context // ends what belongs to no call
 
 	tokens  atomic.Int64 // progress tokens so far
+	checked atomic.Int64 // number of the connection whose server was found to be modern after all
 	level   atomic.Pointer[mcp.Level]
 	tools   toolBook
 	cache   cache
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
-	mu       sync.Mutex
-	watching bool // guarded by mu
-	closed   bool // guarded by mu
+	done chan struct{} // closed at the end of Close
+
+	mu      sync.Mutex
+	watcher *Subscription // the client's own; nil while there is none; guarded by mu, like what follows
+	closed  bool
+	gone    bool // done is closed
 }
 
 // Connect connects to a server. Ctx ends the connecting, not the connection. It
@@ -40,24 +44,34 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 	if err != nil {
 		return nil, fmt.Errorf("declaring capabilities: %w", err)
 	}
-	c := &Client{opts: o, link: newLink(target, dial, &o)}
+	c := &Client{opts: o, done: make(chan struct{})}
+	c.link = newLink(target, dial, &o, c.begun)
 	c.level.Store(&o.LogLevel)
 	c.tools.init(o.Repeat)
 	c.cache.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.link.start(ctx); err != nil {
 		c.cancel()
+		c.running.Wait()
 		return nil, fmt.Errorf("connecting to %s: %w", target, err)
-	}
-	if c.Verdict().Era == mcp.Legacy {
-		c.watch()
 	}
 	return c, nil
 }
 
+// begun readies the client for a connection, before calls take it. What was known
+// before may be known no more.
+func (c *Client) begun(again bool) {
+	if again {
+		c.forgetLists()
+	}
+	if c.Verdict().Era == mcp.Legacy {
+		c.watch()
+	}
+}
+
 // Close ends the connection. Calls in flight fail with [mcp.ErrClosed]. It may be
 // called more than once, and returns within a few seconds even if the server
-// never answers.
+// never answers. The functions of [Options] must not call it.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	c.closed = true
@@ -65,7 +79,27 @@ func (c *Client) Close() error {
 	c.cancel()
 	err := c.link.close()
 	c.running.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.gone {
+		c.gone = true
+		close(c.done)
+	}
 	return err
+}
+
+// Done is closed when the client has been closed. A connection that ends is made
+// again, so that nothing else ends a client; [Options].State tells of that.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Err returns [mcp.ErrClosed] once Close has been called, and nil before.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return mcp.ErrClosed
+	}
+	return nil
 }
 
 // State returns how the connection is and, if it is not connected, why.
@@ -96,7 +130,7 @@ func (c *Client) Server(ctx context.Context) (*mcp.DiscoverResult, error) {
 func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	own := *req
 	c.introduce(&own.Meta)
-	ctx, clock := startClock(ctx, c.opts.Timeout, c.opts.MaxTimeout)
+	ctx, clock := c.startClock(ctx, nil)
 	defer clock.done()
 	if req.Method == mcp.MethodListen {
 		clock.stop() // it ends with ctx
@@ -107,10 +141,10 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 // introduce says whose request it is, unless the request says it itself.
 func (c *Client) introduce(meta *mcp.Metadata) {
 	if meta.Client == nil {
-		meta.Client = c.link.dial.Client
+		meta.Client = c.link.dialer.opts.Client
 	}
 	if meta.Capabilities == nil {
-		meta.Capabilities = c.link.dial.Capabilities
+		meta.Capabilities = c.link.dialer.opts.Capabilities
 	}
 	if meta.LogLevel == "" {
 		meta.LogLevel = *c.level.Load()
@@ -119,7 +153,8 @@ func (c *Client) introduce(meta *mcp.Metadata) {
 
 // CallOptions configure one call. The zero value is usable.
 type CallOptions struct {
-	// Timeout and MaxTimeout are those of [Options] for this call.
+	// Timeout and MaxTimeout are those of [Options] for this call; 0 stands for
+	// those, and what is negative for none.
 	Timeout    time.Duration
 	MaxTimeout time.Duration
 	// Progress gets the call's progress, in order, before the call returns. It
@@ -128,6 +163,9 @@ type CallOptions struct {
 	// LogLevel is the least severe log message that this call wants; empty for
 	// the client's.
 	LogLevel mcp.Level
+	// Log gets the log messages of this call, in the way of Progress, instead of
+	// that of [Options].
+	Log func(*mcp.LogParams)
 	// Meta are members of the request's _meta.
 	Meta mcp.Object
 }
@@ -150,16 +188,14 @@ func (c *Client) raw(ctx context.Context, method string, params any, opts *CallO
 	if err != nil {
 		return mcp.Result{}, err
 	}
-	idle, whole := c.opts.Timeout, c.opts.MaxTimeout
-	if opts != nil && opts.Timeout > 0 {
-		idle = opts.Timeout
-	}
-	if opts != nil && opts.MaxTimeout > 0 {
-		whole = opts.MaxTimeout
-	}
-	ctx, clock := startClock(ctx, idle, whole)
+	ctx, clock := c.startClock(ctx, opts)
 	defer clock.done()
 	return c.complete(ctx, req, &guardedCaller{caller: &answerer{client: c, opts: opts}, clock: clock})
+}
+
+func (c *Client) startClock(ctx context.Context, opts *CallOptions) (context.Context, *clock) {
+	idle, whole := c.opts.limits(opts)
+	return startClock(ctx, idle, whole)
 }
 
 func (c *Client) newRequest(method string, params any, opts *CallOptions) (*mcp.Request, error) {
@@ -167,36 +203,35 @@ func (c *Client) newRequest(method string, params any, opts *CallOptions) (*mcp.
 	if err != nil {
 		return nil, fmt.Errorf("%s: encoding its params: %w", method, err)
 	}
-	if opts != nil {
-		req.Meta.LogLevel = opts.LogLevel
-		meta := opts.Meta
-		if opts.Progress != nil {
-			req.Meta.ProgressToken = jsonrpc.IntID(c.tokens.Add(1))
+	if opts == nil {
+		opts = &CallOptions{}
+	}
+	req.Meta.LogLevel = opts.LogLevel
+	if opts.Progress != nil || mcp.MayNeedInput(method) {
+		// Progress of what may take long keeps it alive, even if nobody looks.
+		req.Meta.ProgressToken = jsonrpc.IntID(c.tokens.Add(1))
+	}
+	if len(opts.Meta) > 0 {
+		raw, err := mcp.NewJSON(opts.Meta)
+		if err != nil {
+			return nil, fmt.Errorf("%s: encoding its _meta: %w", method, err)
 		}
-		if len(meta) > 0 {
-			raw, err := mcp.NewJSON(meta)
-			if err != nil {
-				return nil, fmt.Errorf("%s: encoding its _meta: %w", method, err)
-			}
-			req.Params = jsonrpc.Edited(&req.Params, jsonrpc.Edit{Name: "_meta", Value: raw})
-		}
+		req.Params = jsonrpc.Edited(&req.Params, jsonrpc.Edit{Name: "_meta", Value: raw})
 	}
 	c.introduce(&req.Meta)
 	return req, nil
 }
 
-// Notify sends the server a notification.
+// Notify sends the server a notification. Modern servers over HTTP take none.
 func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	req, err := c.newRequest(method, params, nil)
 	if err != nil {
 		return err
 	}
-	req.Notification = true
-	edge, _, err := c.link.get(ctx, method)
-	if err != nil {
-		return err
-	}
-	_, err = edge.Handle(ctx, req, mcp.NoCaller{})
+	req.Notification, req.Meta.ProgressToken = true, jsonrpc.ID{}
+	ctx, clock := c.startClock(ctx, nil)
+	defer clock.done()
+	_, err = c.handle(ctx, req, &guardedCaller{caller: mcp.NoCaller{}, clock: clock})
 	return err
 }
 
@@ -210,12 +245,13 @@ func (c *Client) Ping(ctx context.Context) error {
 }
 
 // SetLogLevel sets the least severe log message that is wanted from now on; empty
-// for none.
+// for none. Calls that are made later have it, and a legacy server is told at once.
 func (c *Client) SetLogLevel(level mcp.Level) error {
 	if level != "" && !level.Valid() {
 		return fmt.Errorf("%q is no log level", level)
 	}
 	c.level.Store(&level)
+	c.watchAnew()
 	return nil
 }
 

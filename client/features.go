@@ -2,9 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"sync"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -12,14 +15,11 @@ import (
 // an object; nil stands for none. That the tool itself has failed is said by the
 // result ([mcp.CallToolResult.Failed]).
 func (c *Client) CallTool(ctx context.Context, name string, arguments any, opts *CallOptions) (*mcp.CallToolResult, error) {
-	params := mcp.CallToolParams{Name: name}
-	if arguments != nil {
-		raw, err := mcp.NewJSON(arguments)
-		if err != nil {
-			return nil, err
-		}
-		params.Arguments = raw
+	raw, err := objectOf(arguments)
+	if err != nil {
+		return nil, fmt.Errorf("arguments of the tool %q: %w", name, err)
 	}
+	params := mcp.CallToolParams{Name: name, Arguments: raw}
 	var result mcp.CallToolResult
 	if err := c.request(ctx, mcp.MethodCallTool, params, opts, &result); err != nil {
 		return nil, err
@@ -27,7 +27,27 @@ func (c *Client) CallTool(ctx context.Context, name string, arguments any, opts 
 	return &result, nil
 }
 
-// ReadResource reads a resource.
+// objectOf encodes the arguments of a tool. Many servers refuse a call without
+// any.
+func objectOf(arguments any) (mcp.JSON, error) {
+	if arguments == nil {
+		return mcp.JSON("{}"), nil
+	}
+	raw, err := mcp.NewJSON(arguments)
+	switch {
+	case err != nil:
+		return nil, err
+	case string(raw) == "null":
+		return mcp.JSON("{}"), nil
+	}
+	if v := jsonrpc.Trusted(raw); !v.IsObject() {
+		return nil, errors.New("an object was expected")
+	}
+	return raw, nil
+}
+
+// ReadResource reads a resource. The server is asked each time, whatever it says of
+// caching.
 func (c *Client) ReadResource(ctx context.Context, uri string, opts *CallOptions) (*mcp.ReadResourceResult, error) {
 	var result mcp.ReadResourceResult
 	if err := c.request(ctx, mcp.MethodReadResource, mcp.ReadResourceParams{URI: uri}, opts, &result); err != nil {
@@ -58,30 +78,30 @@ func (c *Client) Complete(ctx context.Context, params *mcp.CompleteParams, opts 
 // Tools yields the server's tools, page by page as they are asked for. An error
 // ends it.
 func (c *Client) Tools(ctx context.Context) iter.Seq2[mcp.Tool, error] {
-	return pages(ctx, c, mcp.MethodListTools, func(r *mcp.ListToolsResult) ([]mcp.Tool, *mcp.ListMembers) {
+	return pages(ctx, c, mcp.MethodListTools, func(r *mcp.ListToolsResult) []mcp.Tool {
 		c.tools.learn(r.Tools)
-		return r.Tools, &r.ListMembers
+		return r.Tools
 	})
 }
 
 // Resources yields the server's resources.
 func (c *Client) Resources(ctx context.Context) iter.Seq2[mcp.Resource, error] {
-	return pages(ctx, c, mcp.MethodListResources, func(r *mcp.ListResourcesResult) ([]mcp.Resource, *mcp.ListMembers) {
-		return r.Resources, &r.ListMembers
+	return pages(ctx, c, mcp.MethodListResources, func(r *mcp.ListResourcesResult) []mcp.Resource {
+		return r.Resources
 	})
 }
 
 // ResourceTemplates yields the server's resource templates.
 func (c *Client) ResourceTemplates(ctx context.Context) iter.Seq2[mcp.ResourceTemplate, error] {
-	return pages(ctx, c, mcp.MethodListResourceTemplates, func(r *mcp.ListResourceTemplatesResult) ([]mcp.ResourceTemplate, *mcp.ListMembers) {
-		return r.ResourceTemplates, &r.ListMembers
+	return pages(ctx, c, mcp.MethodListResourceTemplates, func(r *mcp.ListResourceTemplatesResult) []mcp.ResourceTemplate {
+		return r.ResourceTemplates
 	})
 }
 
 // Prompts yields the server's prompts.
 func (c *Client) Prompts(ctx context.Context) iter.Seq2[mcp.Prompt, error] {
-	return pages(ctx, c, mcp.MethodListPrompts, func(r *mcp.ListPromptsResult) ([]mcp.Prompt, *mcp.ListMembers) {
-		return r.Prompts, &r.ListMembers
+	return pages(ctx, c, mcp.MethodListPrompts, func(r *mcp.ListPromptsResult) []mcp.Prompt {
+		return r.Prompts
 	})
 }
 
@@ -111,6 +131,13 @@ func (b *toolBook) learn(tools []mcp.Tool) {
 			delete(b.tools, tools[i].Name)
 		}
 	}
+}
+
+// forget forgets what lists have said, since they have changed.
+func (b *toolBook) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.tools)
 }
 
 func (b *toolBook) repeatable(name string) bool {

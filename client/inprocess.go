@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -26,7 +27,14 @@ func (e *inProcess) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	defer cancel(nil)
 	stop := context.AfterFunc(e.ctx, func() { cancel(mcp.ErrClosed) })
 	defer stop()
-	return e.handler.Handle(ctx, req, caller)
+	result, err := e.handler.Handle(ctx, req, caller)
+	if _, isOurs := errors.AsType[*mcp.CallError](err); err == nil || isOurs || ctx.Err() == nil {
+		return result, err
+	}
+	if e.ctx.Err() != nil {
+		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed}
+	}
+	return mcp.Result{}, givenUp(ctx, req.Method, mcp.MaybeExecuted, nil)
 }
 
 // Server implements [transport.Edge].

@@ -2,9 +2,7 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -33,14 +31,15 @@ func (s State) String() string {
 // A link keeps a connection to a target: when it has ended, another one is made.
 type link struct {
 	// Set at construction.
-	target  Target
-	dial    transport.DialOptions
+	dialer  dialer
 	healing Healing
-	tell    func(State, error)
-	ctx     context.Context // ends the link
+	teller  teller
+	begun   func(again bool) // called before calls may use a new connection
+	ctx     context.Context  // ends the link
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	wake    chan struct{} // holds a value if a call wants a connection at once
+	stale   chan struct{} // holds a value if the connection is of no use any more
 
 	mu         sync.Mutex
 	state      State          // guarded by mu, like what follows
@@ -53,10 +52,13 @@ type link struct {
 	failures   []time.Time    // of attempts and connections, within healing.Window
 }
 
-func newLink(target Target, dial transport.DialOptions, o *Options) *link {
+func newLink(target Target, dial transport.DialOptions, o *Options, begun func(again bool)) *link {
 	l := &link{
-		target: target, dial: dial, healing: o.Healing, tell: o.State,
-		wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		dialer: dialer{target: target, opts: dial}, healing: o.Healing, teller: teller{tell: o.State}, begun: begun,
+		wake: make(chan struct{}, 1), stale: make(chan struct{}, 1), changed: make(chan struct{}),
+	}
+	if o.Prior != nil && (o.Era == mcp.NoEra || o.Era == o.Prior.Era) {
+		l.dialer.prior = *o.Prior
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
@@ -64,11 +66,12 @@ func newLink(target Target, dial transport.DialOptions, o *Options) *link {
 
 // start makes the first connection and keeps it from then on.
 func (l *link) start(ctx context.Context) error {
-	l.set(Connecting, nil, nil)
-	edge, err := l.target.Dial(ctx, l.dial)
+	l.set(Connecting, nil)
+	edge, err := l.dialer.dial(ctx)
 	if err != nil {
 		l.cancel()
-		l.set(Closed, nil, err)
+		l.set(Closed, err)
+		l.teller.wait()
 		return err
 	}
 	l.connected(edge)
@@ -80,27 +83,48 @@ func (l *link) start(ctx context.Context) error {
 func (l *link) connected(edge transport.Edge) {
 	l.mu.Lock()
 	l.generation++
-	server := edge.Server()
-	l.verdict = Verdict{Era: server.Era, Revision: server.Revision}
+	again := l.generation > 1
+	l.verdict = l.dialer.learn(edge.Server())
 	l.mu.Unlock()
-	l.set(Connected, edge, nil)
+	l.begun(again)
+	select {
+	case <-l.stale: // it was about the last one
+	default:
+	}
+	l.mu.Lock()
+	l.edge = edge
+	l.mu.Unlock()
+	l.set(Connected, nil)
 }
 
-// set changes the state.
-func (l *link) set(state State, edge transport.Edge, err error) {
+// set changes the state; in any but Connected there is no connection.
+func (l *link) set(state State, err error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.become(state, err)
+}
+
+// become is set while l.mu is held.
+func (l *link) become(state State, err error) {
 	if l.state == Closed {
-		l.mu.Unlock()
 		return
 	}
-	l.state, l.edge = state, edge
+	l.state = state
+	if state != Connected {
+		l.edge = nil
+	}
 	if err != nil {
 		l.err = err
 	}
+	if state == Waiting {
+		select {
+		case <-l.wake: // by a call that has got its answer since
+		default:
+		}
+	}
 	close(l.changed)
 	l.changed = make(chan struct{})
-	l.mu.Unlock()
-	l.tell(state, err)
+	l.teller.say(state, err)
 }
 
 // keep makes connections again until the link ends.
@@ -110,17 +134,21 @@ func (l *link) keep(edge transport.Edge) {
 		began := time.Now()
 		select {
 		case <-edge.Done():
+		case <-l.stale:
 		case <-l.ctx.Done():
+			_ = edge.Close() // as close does, which returns the error
+			return
 		}
 		reason := edge.Err()
-		l.set(Connecting, nil, reason)
-		if err := edge.Close(); reason == nil {
-			reason = err
+		l.set(Connecting, reason)
+		_ = edge.Close() // what was wrong is known
+		if reason == nil {
+			_, reason = l.current()
 		}
 		if time.Since(began) > l.healing.Window {
-			pause.wait = 0 // it was a good one
+			pause.reset() // it was a good one
 		}
-		l.failed()
+		l.failed(0)
 		edge = l.again(&pause, reason)
 	}
 }
@@ -128,45 +156,40 @@ func (l *link) keep(edge transport.Edge) {
 // again connects again, however often it takes. It returns nil when the link has
 // ended.
 func (l *link) again(pause *backoff, reason error) transport.Edge {
-	for {
-		if !l.hold(reason) || !l.pause(pause, reason) {
-			return nil
-		}
-		l.set(Connecting, nil, nil)
-		edge, err := l.target.Dial(l.ctx, l.dial)
+	for l.hold(reason) && l.pause(pause, reason) {
+		l.set(Connecting, nil)
+		edge, err := l.dialer.dial(l.ctx)
 		if err == nil {
 			l.connected(edge)
 			return edge
 		}
 		reason = err
-		l.failed()
-		l.mu.Lock()
-		l.attempts++
-		l.mu.Unlock()
+		l.failed(1)
 	}
+	return nil
 }
 
-// failed counts a failure.
-func (l *link) failed() {
+// failed counts a failure, and attempts that have failed.
+func (l *link) failed(attempts int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures = append(l.failures, time.Now())
+	l.attempts += attempts
 }
 
 // hold waits while there were too many failures of late. It reports false when the
 // link has ended.
 func (l *link) hold(reason error) bool {
-	for {
-		wait := l.overBudget()
-		if wait <= 0 {
-			return l.ctx.Err() == nil
+	for l.ctx.Err() == nil {
+		rest := l.overBudget()
+		if rest <= 0 {
+			return true
 		}
-		l.set(Held, nil, fmt.Errorf("%d connections failed within %v, the limit Healing.Crashes; the last: %w",
+		l.set(Held, fmt.Errorf("%d connections failed within %v, the limit Healing.Crashes; the last: %w",
 			l.healing.Crashes, l.healing.Window, reason))
-		if !l.sleep(wait, nil) {
-			return false
-		}
+		sleep(l.ctx, rest, nil)
 	}
+	return false
 }
 
 // overBudget returns how long nothing may be attempted.
@@ -184,69 +207,74 @@ func (l *link) overBudget() time.Duration {
 // pause waits before an attempt, until a call wants it at once. It reports false
 // when the link has ended.
 func (l *link) pause(b *backoff, reason error) bool {
-	l.set(Waiting, nil, reason)
-	if l.healing.Off {
-		return l.sleep(-1, l.wake)
+	l.set(Waiting, reason)
+	wait := time.Duration(-1)
+	if !l.healing.Off {
+		wait = b.next(l.healing.MinWait, l.healing.MaxWait)
 	}
-	return l.sleep(b.next(l.healing.MinWait, l.healing.MaxWait), l.wake)
-}
-
-// sleep waits, for ever if wait is negative, and no longer than until wake holds
-// a value. It reports false when the link has ended.
-func (l *link) sleep(wait time.Duration, wake <-chan struct{}) bool {
-	var expired <-chan time.Time
-	if wait >= 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		expired = timer.C
-	}
-	select {
-	case <-expired:
-	case <-wake:
-	case <-l.ctx.Done():
-		return false
-	}
-	return true
-}
-
-// A backoff is a random wait up to a bound that doubles.
-type backoff struct {
-	wait time.Duration
-}
-
-func (b *backoff) next(least, most time.Duration) time.Duration {
-	b.wait = min(max(2*b.wait, least), most)
-	return rand.N(b.wait)
+	return sleep(l.ctx, wait, l.wake)
 }
 
 // get returns the connection, and its number. Without one it has one made at once
 // and waits for that, but for no more than one attempt.
 func (l *link) get(ctx context.Context, method string) (transport.Edge, int, error) {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	attempts := l.attempts
 	for {
-		if l.state == Connected && !over(l.edge) {
-			edge, generation := l.edge, l.generation
-			l.mu.Unlock()
-			return edge, generation, nil
+		switch {
+		case l.usable():
+			return l.edge, l.generation, nil
+		case l.state == Closed || l.state == Held || l.attempts > attempts:
+			return nil, 0, l.unavailable(method)
+		case l.state == Waiting:
+			l.wakeUp()
 		}
-		if l.state == Closed || l.state == Held || l.attempts > attempts {
-			err := l.unavailable(method)
-			l.mu.Unlock()
-			return nil, 0, err
+		if !l.change(ctx) {
+			return nil, 0, givenUp(ctx, method, mcp.NotSent, nil)
 		}
-		changed := l.changed
-		l.mu.Unlock()
-		select {
-		case l.wake <- struct{}{}:
-		default:
+	}
+}
+
+// await returns the connection, and its number, when there is one. Nothing is
+// hurried for that.
+func (l *link) await(ctx context.Context, method string) (transport.Edge, int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for {
+		switch {
+		case l.usable():
+			return l.edge, l.generation, nil
+		case l.state == Closed:
+			return nil, 0, l.unavailable(method)
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, 0, &mcp.CallError{Method: method, Kind: kindOf(ctx), Outcome: mcp.NotSent, Err: context.Cause(ctx)}
+		if !l.change(ctx) {
+			return nil, 0, givenUp(ctx, method, mcp.NotSent, nil)
 		}
-		l.mu.Lock()
+	}
+}
+
+// usable reports whether calls may take the connection. l.mu is held.
+func (l *link) usable() bool { return l.state == Connected && !over(l.edge) }
+
+func (l *link) wakeUp() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// change waits for the next change, and reports false if ctx ended before. l.mu is
+// held, but not meanwhile.
+func (l *link) change(ctx context.Context) bool {
+	changed := l.changed
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
@@ -256,31 +284,44 @@ func (l *link) unavailable(method string) error {
 		return &mcp.CallError{Method: method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
 	}
 	return &mcp.CallError{
-		Method: method, Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: l.err,
+		Method: method, Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: opaque{l.err},
 		Public: "the server cannot be reached",
 	}
 }
 
-// over reports whether a connection has ended.
+// over reports whether a connection has ended. A byte stream says why a moment
+// before all of it has ended.
 func over(edge transport.Edge) bool {
 	select {
 	case <-edge.Done():
 		return true
 	default:
-		return false
+		return edge.Err() != nil
 	}
 }
 
-// drop ends the connection of that number, so that another one is made.
-func (l *link) drop(generation int) {
+// drop has another connection made in place of the one of that number, because the
+// server is another one than it was.
+func (l *link) drop(generation int, reason error) {
 	l.mu.Lock()
-	edge := l.edge
-	if l.generation != generation {
-		edge = nil
+	defer l.mu.Unlock()
+	if l.generation != generation || l.state != Connected {
+		return
 	}
-	l.mu.Unlock()
-	if edge != nil {
-		_ = edge.Close() // keep finds out
+	l.dialer.forget()
+	l.become(Connecting, reason)
+	select {
+	case l.stale <- struct{}{}:
+	default:
+	}
+}
+
+// next waits for a connection after that of the given number, or for the end of the
+// link.
+func (l *link) next(ctx context.Context, generation int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.generation == generation && l.state != Closed && l.change(ctx) {
 	}
 }
 
@@ -305,14 +346,7 @@ func (l *link) close() error {
 		err = edge.Close()
 	}
 	l.running.Wait()
-	l.set(Closed, nil, mcp.ErrClosed)
+	l.set(Closed, mcp.ErrClosed)
+	l.teller.wait()
 	return err
-}
-
-// kindOf returns how a call failed whose context has ended.
-func kindOf(ctx context.Context) mcp.FailureKind {
-	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return mcp.TimedOut
-	}
-	return mcp.Cancelled
 }

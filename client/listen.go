@@ -1,42 +1,18 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"slices"
+	"net/http"
 	"sync"
+	"sync/atomic"
+	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
-
-// An Event is something that a server has told without being asked.
-type Event struct {
-	// Method is that of the notification; Resynced if there was none.
-	Method string
-	// Params are the notification's, nil if it has none.
-	Params mcp.JSON
-	// Lost is how many events came between the last one and this one that the
-	// subscriber did not take in time.
-	Lost int
-}
-
-// Resynced is the method of an event that stands for changes that may have been
-// missed: the connection was lost, and is there again. Whoever keeps a copy of
-// something should get it anew.
-const Resynced = "resynced"
-
-// URI returns the resource that an event is about, "" if none.
-func (e *Event) URI() string {
-	params := jsonrpc.Trusted(e.Params)
-	uri, _ := params.LookupString("uri")
-	return uri
-}
-
-// MaxEvents is how many events wait for a subscriber. Of more the oldest are
-// dropped, and the next one says how many ([Event].Lost).
-const MaxEvents = 256
 
 // A Subscription gets events until it is closed. Its methods may be called
 // concurrently.
@@ -44,43 +20,51 @@ type Subscription struct {
 	// Set at construction.
 	client *Client
 	want   mcp.Filter
+	level  mcp.Level       // of log messages outside calls
 	ctx    context.Context // of this one subscription
 	cancel context.CancelFunc
-	wake   chan struct{} // holds a value if there are events
+	acked  chan struct{} // closed when the server has acknowledged, or refused
 	done   chan struct{} // closed when nothing more comes
+	queue  queue
+
+	once sync.Once // closes acked
 
 	mu      sync.Mutex
 	granted mcp.Filter // guarded by mu, like what follows
-	events  []Event
-	err     error
+	err     error      // why nothing more comes
 }
 
 // Listen subscribes to changes: of lists, and of resources by their URIs. It
 // returns when the server has acknowledged, with what of the filter it serves
 // ([Subscription.Filter]). The subscription survives the connection; an event
 // says when something may have been missed ([Resynced]).
+//
+// What a server tells on the connection of a call before it answers that call has
+// come to the subscription when the call returns.
 func (c *Client) Listen(ctx context.Context, filter mcp.Filter) (*Subscription, error) {
 	filter.Session = false
 	s := c.newSubscription(filter)
-	acked := make(chan error, 1)
-	if !c.start(func() { s.run(acked) }) {
-		return nil, mcp.ErrClosed
+	if !c.start(s.run) {
+		s.cancel()
+		return nil, &mcp.CallError{Method: mcp.MethodListen, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
 	}
 	select {
-	case err := <-acked:
-		if err != nil {
-			s.Close()
+	case <-s.acked:
+		if err := s.failure(); err != nil {
 			return nil, err
 		}
 		return s, nil
 	case <-ctx.Done():
-		s.Close()
-		return nil, &mcp.CallError{Method: mcp.MethodListen, Kind: kindOf(ctx), Outcome: mcp.MaybeExecuted, Err: context.Cause(ctx)}
+		s.cancel()
+		return nil, givenUp(ctx, mcp.MethodListen, mcp.MaybeExecuted, nil)
 	}
 }
 
 func (c *Client) newSubscription(filter mcp.Filter) *Subscription {
-	s := &Subscription{client: c, want: filter, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &Subscription{
+		client: c, want: filter, level: *c.level.Load(),
+		acked: make(chan struct{}), done: make(chan struct{}), queue: newQueue(),
+	}
 	s.ctx, s.cancel = context.WithCancel(c.ctx)
 	return s
 }
@@ -106,25 +90,16 @@ func (s *Subscription) Filter() mcp.Filter {
 // Next returns the next event. The error is that of ctx, or why nothing more
 // comes: [mcp.ErrClosed] after Close.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
-	for {
-		s.mu.Lock()
-		if len(s.events) > 0 {
-			e := s.events[0]
-			s.events = slices.Delete(s.events, 0, 1)
-			s.mu.Unlock()
-			return e, nil
-		}
-		s.mu.Unlock()
-		select {
-		case <-s.wake:
-		case <-ctx.Done():
-			return Event{}, context.Cause(ctx)
-		case <-s.done:
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			return Event{}, errors.Join(s.err, mcp.ErrClosed)
-		}
+	if e, ok := s.queue.take(ctx, s.done); ok {
+		return e, nil
 	}
+	if ctx.Err() != nil {
+		return Event{}, context.Cause(ctx)
+	}
+	if err := s.failure(); err != nil {
+		return Event{}, err
+	}
+	return Event{}, mcp.ErrClosed
 }
 
 // Close ends the subscription. What has come before can still be taken.
@@ -133,89 +108,152 @@ func (s *Subscription) Close() {
 	<-s.done
 }
 
-// run listens, over one connection after the other, until the subscription is
-// closed or the server refuses it. It sends the outcome of the first attempt to
-// acked.
-func (s *Subscription) run(acked chan<- error) {
-	defer close(s.done)
-	defer s.cancel()
-	pause := backoff{}
-	for first := true; ; first = false {
-		attempt := &listenCaller{s: s, again: !first, acked: acked}
-		err := s.attempt(attempt)
-		switch {
-		case s.ctx.Err() != nil:
-			s.end(nil)
-			return
-		case !attempt.heard && (first || refused(err)):
-			s.end(err)
-			if first {
-				acked <- noAnswer(err)
-			}
-			return
-		}
-		if attempt.heard {
-			pause.wait = 0
-		}
-		if !wait(s.ctx, pause.next(s.client.opts.Healing.MinWait, s.client.opts.Healing.MaxWait)) {
-			s.end(nil)
-			return
-		}
-	}
-}
+// own reports whether it is the client's own, which waits for another server if
+// one refuses it.
+func (s *Subscription) own() bool { return s.want.Session }
 
-// attempt listens once, as long as it lasts.
-func (s *Subscription) attempt(caller *listenCaller) error {
-	edge, _, err := s.client.link.get(s.ctx, mcp.MethodListen)
-	if err != nil {
-		return err
-	}
-	req := &mcp.Request{Method: mcp.MethodListen, Params: s.want.Params()}
-	s.client.introduce(&req.Meta)
-	_, err = edge.Handle(s.ctx, req, caller)
-	return err
-}
-
-// noAnswer returns why there is no subscription.
-func noAnswer(err error) error {
-	if err != nil {
-		return err
-	}
-	return badReply(mcp.MethodListen, errors.New("the subscription ended before it was acknowledged"))
-}
-
-// refused reports whether the server does not serve such a subscription.
-func refused(err error) bool {
-	_, failed := errors.AsType[*mcp.CallError](err)
-	return !failed && jsonrpc.FromPeer(err)
-}
-
-// end says why nothing more comes.
-func (s *Subscription) end(err error) {
+func (s *Subscription) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.err = err
+	return s.err
 }
 
-// A listenCaller takes what comes for one listen call.
+// run listens, over one connection after the other, until the subscription is
+// closed or the server refuses it.
+func (s *Subscription) run() {
+	defer close(s.done)
+	defer s.settle()
+	defer s.cancel()
+	var pause backoff
+	healing := &s.client.opts.Healing
+	for n := 1; ; n++ {
+		began := time.Now()
+		a := s.attempt(n)
+		if s.ctx.Err() != nil {
+			return
+		}
+		if !s.goesOn(&a, n) {
+			s.mu.Lock()
+			s.err = a.err
+			s.mu.Unlock()
+			return
+		}
+		if a.caller.told.Load() || time.Since(began) > healing.MaxWait {
+			pause.reset() // it was a good one
+		}
+		if a.edge != nil && !over(a.edge) && !sleep(s.ctx, pause.next(healing.MinWait, healing.MaxWait), nil) {
+			return
+		}
+	}
+}
+
+// settle lets go of who waits for the acknowledgement.
+func (s *Subscription) settle() { s.once.Do(func() { close(s.acked) }) }
+
+func (s *Subscription) wasAcked() bool {
+	select {
+	case <-s.acked:
+		return true
+	default:
+		return false
+	}
+}
+
+// goesOn reports whether there is another attempt after one. A subscription that
+// was never acknowledged has two.
+func (s *Subscription) goesOn(a *listening, n int) bool {
+	if a.caller.heard.Load() {
+		return true
+	}
+	follows := a.edge != nil && s.client.mayFollow(s.ctx, &a.failure, maxRetryAfter)
+	switch {
+	case s.own():
+		if !follows && isRefusal(a.err) {
+			s.client.link.next(s.ctx, a.generation)
+		}
+		return true
+	case !s.wasAcked():
+		return follows && n == 1
+	}
+	return follows || !isRefusal(a.err)
+}
+
+// isRefusal reports whether a server does not serve such a subscription at all.
+func isRefusal(err error) bool {
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
+		switch refused.Code {
+		case jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeMissingCapability:
+			return true
+		}
+		return false
+	}
+	if _, isAuth := errors.AsType[*streamable.AuthError](err); isAuth {
+		return false // may be granted again
+	}
+	status, ok := errors.AsType[*streamable.StatusError](err)
+	return ok && status.Status >= http.StatusBadRequest && !isBusy(status.Status)
+}
+
+// A listening is one attempt of a subscription.
+type listening struct {
+	failure
+	caller *listenCaller
+}
+
+// attempt listens once, as long as it lasts. The first one has a connection made
+// for it.
+func (s *Subscription) attempt(n int) listening {
+	get := s.client.link.await
+	if n == 1 && !s.own() {
+		get = s.client.link.get
+	}
+	a := listening{caller: &listenCaller{s: s, again: n > 1}}
+	a.req = &mcp.Request{Method: mcp.MethodListen, Params: s.want.Params(), Meta: mcp.Metadata{LogLevel: s.level}}
+	s.client.introduce(&a.req.Meta)
+	a.edge, a.generation, a.err = get(s.ctx, mcp.MethodListen)
+	if a.err != nil {
+		return a
+	}
+	idle, _ := s.client.opts.limits(nil)
+	ctx, clock := startClock(s.ctx, idle, unlimited)
+	defer clock.done()
+	a.caller.clock = clock
+	if _, a.err = a.edge.Handle(ctx, a.req, a.caller); a.err == nil && !a.caller.heard.Load() {
+		a.err = badReply(mcp.MethodListen, errors.New("the subscription ended before it was acknowledged"))
+	}
+	return a
+}
+
+// A listenCaller takes what comes for one listen call. None of its methods but Ask
+// waits, so that the connection's reader can call them.
 type listenCaller struct {
 	s     *Subscription
-	again bool         // there was another one before
-	heard bool         // it was acknowledged; of the goroutine that listens
-	acked chan<- error // gets nil at the first acknowledgement
+	clock *clock      // until the acknowledgement
+	again bool        // there was another one before
+	heard atomic.Bool // it was acknowledged
+	told  atomic.Bool // something came after that
 }
+
+var _ inflight.Prompt = (*listenCaller)(nil)
 
 // Notify implements [mcp.Caller].
 func (l *listenCaller) Notify(_ context.Context, n *mcp.Notification) error {
-	if n.Method != mcp.NotificationAcknowledged {
-		l.s.client.told(n)
-		l.s.put(Event{Method: n.Method, Params: bytes.Clone(n.Params.Raw())})
+	if n.Method == mcp.NotificationAcknowledged {
+		return l.acknowledge(n)
+	}
+	l.told.Store(true)
+	l.s.client.told(n)
+	if l.s.own() == (n.Method == mcp.NotificationMessage) {
+		l.s.queue.put(n)
+	}
+	return nil
+}
+
+func (l *listenCaller) acknowledge(n *mcp.Notification) error {
+	if l.heard.Swap(true) {
 		return nil
 	}
-	if l.heard {
-		return nil
-	}
-	l.heard = true
+	l.clock.stop() // it ends with ctx
 	granted, err := mcp.ReadFilter(&n.Params)
 	if err != nil {
 		return err
@@ -223,36 +261,22 @@ func (l *listenCaller) Notify(_ context.Context, n *mcp.Notification) error {
 	l.s.mu.Lock()
 	l.s.granted = granted
 	l.s.mu.Unlock()
-	if !l.again {
-		l.acked <- nil
-		return nil
+	if l.again || l.s.own() {
+		l.Missed()
 	}
-	l.s.client.resynced()
-	l.s.put(Event{Method: Resynced})
+	l.s.settle()
 	return nil
+}
+
+// Missed implements [inflight.Prompt].
+func (l *listenCaller) Missed() {
+	l.s.client.forgetLists()
+	if l.s.wasAcked() && !l.s.own() {
+		l.s.queue.put(&mcp.Notification{Method: Resynced})
+	}
 }
 
 // Ask implements [mcp.Caller]: questions that belong to no call of ours.
 func (l *listenCaller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	return (&answerer{client: l.s.client}).Ask(ctx, req)
-}
-
-// put adds an event. An event that waits already is not added again.
-func (s *Subscription) put(e Event) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	same := func(other Event) bool { return other.Method == e.Method && bytes.Equal(other.Params, e.Params) }
-	if slices.ContainsFunc(s.events, same) {
-		return
-	}
-	if len(s.events) >= MaxEvents {
-		lost := s.events[0].Lost + 1
-		s.events = slices.Delete(s.events, 0, 1)
-		s.events[0].Lost += lost
-	}
-	s.events = append(s.events, e)
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
 }

@@ -23,8 +23,8 @@ type Options struct {
 
 	// Timeout is how long a call may go on without progress, and MaxTimeout
 	// with it; the time in which a question of the call is open does not count.
-	// Defaults DefaultTimeout and DefaultMaxTimeout. [CallOptions] can say
-	// otherwise for one call.
+	// Defaults DefaultTimeout and DefaultMaxTimeout; what is negative is none.
+	// [CallOptions] can say otherwise for one call.
 	Timeout    time.Duration
 	MaxTimeout time.Duration
 
@@ -46,11 +46,14 @@ type Options struct {
 	// Extensions and Experimental are declared as they are.
 	Extensions   mcp.Object
 	Experimental mcp.Object
+	// Capabilities are declared instead of all that, as JSON: for who makes
+	// calls of others with [Client.Handle], which have others to ask.
+	Capabilities mcp.JSON
 
 	// LogLevel is the least severe log message that is wanted; empty for none.
 	LogLevel mcp.Level
-	// Log gets log messages. It is called in their order by one goroutine for
-	// each call, and must not wait for long.
+	// Log gets log messages: those of a call in order before it returns, and
+	// those outside calls in order. It may be called concurrently for these.
 	Log func(*mcp.LogParams)
 
 	// Repeat says which tools may be called again when it is not known whether
@@ -59,7 +62,8 @@ type Options struct {
 	Repeat func(tool *mcp.Tool) bool
 	// Healing bounds connecting again.
 	Healing Healing
-	// State is told each change of the connection's state, in order.
+	// State is told each change of the connection's state, in order, and why it
+	// is no better. Nothing waits for it; if it takes long it misses some.
 	State func(State, error)
 	// Logger gets what the client does on its own account. Nil for silence.
 	Logger *slog.Logger
@@ -105,17 +109,14 @@ func (o *Options) withDefaults() Options {
 	if d.Info.Name == "" {
 		d.Info = mcp.Implementation{Name: "mcpsplice", Version: "0"}
 	}
-	if d.Timeout <= 0 {
+	if d.Timeout == 0 {
 		d.Timeout = DefaultTimeout
 	}
-	if d.MaxTimeout <= 0 {
+	if d.MaxTimeout == 0 {
 		d.MaxTimeout = DefaultMaxTimeout
 	}
 	if d.Repeat == nil {
 		d.Repeat = repeatAnnotated
-	}
-	if d.State == nil {
-		d.State = func(State, error) {}
 	}
 	if d.Logger == nil {
 		d.Logger = slog.New(slog.DiscardHandler)
@@ -163,16 +164,15 @@ func (o *Options) capabilities() mcp.ClientCapabilitySet {
 
 // dialOptions are those of each connection.
 func (o *Options) dialOptions() (transport.DialOptions, error) {
-	capabilities, err := mcp.NewJSON(o.capabilities())
-	if err != nil {
-		return transport.DialOptions{}, err
+	capabilities := o.Capabilities
+	if capabilities == nil {
+		var err error
+		if capabilities, err = mcp.NewJSON(o.capabilities()); err != nil {
+			return transport.DialOptions{}, err
+		}
 	}
-	dial := transport.DialOptions{
+	return transport.DialOptions{
 		Era: o.Era, Client: o.Info.JSON(), Capabilities: capabilities, Logger: o.Logger,
-		MaxCall: o.MaxTimeout + transport.DefaultMaxCall, // the client's own clock ends calls
-	}
-	if dial.Era == mcp.NoEra && o.Prior != nil {
-		dial.Era = o.Prior.Era
-	}
-	return dial, nil
+		MaxCall: unlimited, // the client's own clock ends calls
+	}, nil
 }

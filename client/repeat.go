@@ -3,11 +3,14 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
@@ -22,86 +25,158 @@ func (c *Client) handle(ctx context.Context, req *mcp.Request, caller *guardedCa
 	if err == nil || ctx.Err() != nil || caller.used.Load() {
 		return result, err
 	}
-	switch c.next(req, err) {
-	case elsewhere:
-		if !over(edge) {
-			c.link.drop(generation)
-		}
-	case later:
-		if !wait(ctx, retryAfter(err)) {
-			return mcp.Result{}, err
-		}
-	default:
-		return mcp.Result{}, err
+	first := failure{req: req, edge: edge, generation: generation, err: err}
+	if !c.mayFollow(ctx, &first, caller.clock.remaining()) {
+		return mcp.Result{}, first.ended(ctx)
 	}
-	edge, _, gone := c.link.get(ctx, req.Method)
-	if gone != nil {
-		return mcp.Result{}, err
+	edge, _, err = c.link.get(ctx, req.Method)
+	if err != nil {
+		return mcp.Result{}, first.followedBy(err)
 	}
-	return edge.Handle(ctx, req, caller)
+	result, err = edge.Handle(ctx, req, caller)
+	if err != nil {
+		return mcp.Result{}, first.followedBy(err)
+	}
+	return result, nil
 }
 
-// A step is what follows a call that has failed.
-type step int
+// A failure is a call that has failed at its first attempt.
+type failure struct {
+	req        *mcp.Request
+	edge       transport.Edge
+	generation int
+	err        error
+}
 
-const (
-	giveUp    step = iota
-	elsewhere      // once more, over another connection
-	later          // once more, when the server said
-)
-
-// next returns what follows a call that has failed with err.
-func (c *Client) next(req *mcp.Request, err error) step {
-	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && jsonrpc.FromPeer(err) {
-		if refused.Code == jsonrpc.CodeUnsupportedVersion {
-			return elsewhere // it has become a server of another revision
-		}
-		return giveUp
+// mayFollow reports whether the call may be made once more, when it is time for
+// that. It waits for less than limit.
+func (c *Client) mayFollow(ctx context.Context, f *failure, limit time.Duration) bool {
+	if refused, ok := errors.AsType[*jsonrpc.Error](f.err); ok {
+		return jsonrpc.FromPeer(f.err) && c.afterRefusal(ctx, f, refused)
 	}
-	failed, ok := errors.AsType[*mcp.CallError](err)
+	failed, ok := errors.AsType[*mcp.CallError](f.err)
 	switch {
 	case !ok:
-		return giveUp
-	case retryAfter(err) > 0:
-		return later
-	case failed.Kind != mcp.ConnectionLost:
-		return giveUp
-	case failed.Outcome == mcp.NotSent, failed.Outcome == mcp.MaybeExecuted && c.mayRepeat(req):
-		return elsewhere
-	}
-	return giveUp
-}
-
-// maxRetryAfter is the longest wait of a server's that is obeyed.
-const maxRetryAfter = 30 * time.Second
-
-// retryAfter returns how long a server that did not execute a call wants to be
-// left alone, 0 if it did not say so.
-func retryAfter(err error) time.Duration {
-	status, ok := errors.AsType[*streamable.StatusError](err)
-	if !ok || status.Status != http.StatusTooManyRequests && status.Status != http.StatusServiceUnavailable ||
-		status.RetryAfter > maxRetryAfter {
-		return 0
-	}
-	return status.RetryAfter
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
+		return false
+	case failed.Kind == mcp.ConnectionLost:
+		return c.afterLoss(ctx, f, failed.Outcome)
+	case failed.Kind != mcp.BadReply:
 		return false
 	}
+	status, ok := errors.AsType[*streamable.StatusError](f.err)
+	if !ok {
+		return false
+	}
+	if pause, asked := retryAfter(status); asked {
+		return pause < limit && sleep(ctx, pause, c.ctx.Done())
+	}
+	switch status.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:
+		return c.afterDoubt(ctx, f)
+	}
+	return false
 }
 
-// mayRepeat reports whether doing twice what a request asks for does no harm.
+// afterRefusal is mayFollow for a call that the server answered with an error.
+func (c *Client) afterRefusal(ctx context.Context, f *failure, refused *jsonrpc.Error) bool {
+	if refused.Code != jsonrpc.CodeUnsupportedVersion {
+		server := f.edge.Server()
+		return server.Discover.IsZero() && c.checked.Load() != int64(f.generation) && c.afterDoubt(ctx, f)
+	}
+	if slices.Contains(mcp.SupportedIn(refused), f.edge.Server().Revision) {
+		return false // another connection would be like this one
+	}
+	c.link.drop(f.generation, f.err) // it has become a server of another revision
+	return true
+}
+
+// endingWait is how long a connection that took no call may take to end.
+const endingWait = time.Second
+
+// afterLoss is mayFollow for a call whose connection was lost. One of a connection
+// that goes on, as over HTTP, is made again over that.
+func (c *Client) afterLoss(ctx context.Context, f *failure, outcome mcp.Outcome) bool {
+	if outcome == mcp.MaybeExecuted {
+		return c.mayRepeat(f.req)
+	}
+	if outcome != mcp.NotSent {
+		return false
+	}
+	if !over(f.edge) {
+		sleep(ctx, endingWait, f.edge.Done())
+	}
+	return ctx.Err() == nil
+}
+
+// afterDoubt is mayFollow for a call of a modern server whose answer is more that
+// of a legacy one. If that is what it has become, calls that may be repeated are.
+func (c *Client) afterDoubt(ctx context.Context, f *failure) bool {
+	if f.edge.Server().Era != mcp.Modern || f.req.Method == mcp.MethodDiscover {
+		return false
+	}
+	req := &mcp.Request{Method: mcp.MethodDiscover}
+	c.introduce(&req.Meta)
+	result, err := f.edge.Handle(ctx, req, mcp.NoCaller{})
+	switch era, _ := transport.Judge(result, err); {
+	case era == mcp.Modern:
+		c.checked.Store(int64(f.generation))
+		return false
+	case era == mcp.NoEra && !showsEra(err):
+		return false
+	}
+	c.link.drop(f.generation, f.err)
+	return c.mayRepeat(f.req)
+}
+
+// ended returns the error of a call that is not made again.
+func (f *failure) ended(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return givenUp(ctx, f.req.Method, mcp.OutcomeOf(f.err), f.err)
+	}
+	return f.err
+}
+
+// followedBy returns the error of a call whose second attempt has failed with err.
+// If the first may have been executed, so may the call.
+func (f *failure) followedBy(err error) error {
+	second, ok := errors.AsType[*mcp.CallError](err)
+	if !ok || second.Outcome != mcp.NotSent || mcp.OutcomeOf(f.err) == mcp.NotSent {
+		return err
+	}
+	both := *second
+	both.Outcome = mcp.OutcomeOf(f.err)
+	both.Err = fmt.Errorf("%w; trying again: %w", f.err, err)
+	return &both
+}
+
+// maxRetryAfter is the longest wait of a server's that is obeyed, and
+// usualRetryAfter the wait if one that takes no more calls names none.
+const (
+	maxRetryAfter   = 30 * time.Second
+	usualRetryAfter = time.Second
+)
+
+// retryAfter returns how long a server wants to be left alone which did not execute
+// a call, and whether that is what a status says.
+func retryAfter(e *streamable.StatusError) (time.Duration, bool) {
+	switch {
+	case e.RetryAfter > maxRetryAfter:
+		return 0, false
+	case e.Status == http.StatusTooManyRequests && e.RetryAfter == 0:
+		return usualRetryAfter, true
+	case e.Status == http.StatusTooManyRequests, e.Status == http.StatusServiceUnavailable:
+		return e.RetryAfter, e.RetryAfter > 0
+	}
+	return 0, false
+}
+
+// mayRepeat reports whether doing twice what a request asks for does no harm. A
+// subscription that was acknowledged is not repeated for other reasons.
 func (c *Client) mayRepeat(req *mcp.Request) bool {
 	switch req.Method {
 	case mcp.MethodDiscover, mcp.MethodListTools, mcp.MethodListPrompts, mcp.MethodListResources,
-		mcp.MethodListResourceTemplates, mcp.MethodReadResource, mcp.MethodGetPrompt, mcp.MethodComplete, mcp.MethodPing:
+		mcp.MethodListResourceTemplates, mcp.MethodReadResource, mcp.MethodGetPrompt, mcp.MethodComplete, mcp.MethodPing,
+		mcp.MethodListen:
 		return true
 	case mcp.MethodCallTool:
 		name, _ := req.Params.LookupString("name")

@@ -50,16 +50,20 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 		if err := json.Unmarshal(result.Raw(), &need); err != nil {
 			return mcp.Result{}, badReply(req.Method, err)
 		}
+		if _, stateful := result.Lookup("requestState"); !stateful && len(need.InputRequests) == 0 {
+			return mcp.Result{}, badReply(req.Method, errors.New("the result needs input, and does not say which"))
+		}
 		responses, err := c.respond(ctx, req.Method, &need, caller)
 		if err != nil {
 			return mcp.Result{}, err
 		}
 		if len(need.InputRequests) == 0 {
-			if !wait(ctx, pause) {
-				return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: kindOf(ctx), Outcome: mcp.Answered, Err: context.Cause(ctx)}
+			if !sleep(ctx, pause, c.ctx.Done()) {
+				return mcp.Result{}, givenUp(ctx, req.Method, mcp.Answered, nil)
 			}
 			pause = min(2*pause, maxRetryWait)
 		}
+		caller.clock.progress() // the server has shown that it is there
 		state, _ := result.Lookup("requestState")
 		again := *req
 		again.Params = jsonrpc.Edited(&req.Params,
@@ -71,10 +75,8 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 
 // respond answers the questions of a result, all at once. It returns nil if there
 // are none.
-func (c *Client) respond(ctx context.Context, method string, need *mcp.InputRequiredResult, caller mcp.Caller) (mcp.JSON, error) {
+func (c *Client) respond(outer context.Context, method string, need *mcp.InputRequiredResult, caller mcp.Caller) (mcp.JSON, error) {
 	switch n := len(need.InputRequests); {
-	case n == 0 && need.RequestState == "":
-		return nil, badReply(method, errors.New("the result needs input, and does not say which"))
 	case n == 0:
 		return nil, nil
 	case n > MaxInputRequests:
@@ -89,7 +91,7 @@ func (c *Client) respond(ctx context.Context, method string, need *mcp.InputRequ
 		responses = make(mcp.Object)
 		failure   error
 	)
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
 	for key, question := range need.InputRequests {
 		asking.Go(func() {
@@ -102,7 +104,7 @@ func (c *Client) respond(ctx context.Context, method string, need *mcp.InputRequ
 			defer mu.Unlock()
 			if err != nil {
 				if failure == nil {
-					failure = fmt.Errorf("answering %s: %w", question.Method, err)
+					failure = fmt.Errorf("answering %s: %w", question.Method, opaque{err})
 				}
 				cancel() // the other answers would be of no use
 				return
@@ -111,7 +113,13 @@ func (c *Client) respond(ctx context.Context, method string, need *mcp.InputRequ
 		})
 	}
 	asking.Wait()
-	if failure != nil {
+	switch {
+	case failure == nil:
+	case outer.Err() != nil:
+		return nil, givenUp(outer, method, mcp.Answered, nil)
+	case errors.Is(failure, mcp.ErrCannotAsk):
+		return nil, &mcp.CallError{Method: method, Kind: mcp.Unsupported, Outcome: mcp.Answered, Err: failure}
+	default:
 		return nil, &mcp.CallError{Method: method, Kind: mcp.Cancelled, Outcome: mcp.Answered, Err: failure}
 	}
 	return mcp.NewJSON(responses)

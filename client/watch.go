@@ -15,30 +15,69 @@ var listsOf = map[string][]string{
 // and questions outside calls. It does nothing if there is one.
 func (c *Client) watch() {
 	c.mu.Lock()
-	if c.watching || c.closed {
-		c.mu.Unlock()
+	defer c.mu.Unlock()
+	if c.watcher == nil && !c.closed {
+		c.watcher = c.startWatcher()
+	}
+}
+
+// watchAnew has the client's own subscription take up the log level. The old one
+// ends when the new one has been acknowledged.
+func (c *Client) watchAnew() {
+	if c.Verdict().Era != mcp.Legacy {
+		return // modern servers are told with each call
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.watcher
+	if old == nil || c.closed {
 		return
 	}
-	c.watching = true
-	c.mu.Unlock()
-	filter := mcp.Filter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, Session: true}
-	s := c.newSubscription(filter)
-	acked := make(chan error, 1)
-	if !c.start(func() { s.run(acked) }) {
-		s.cancel()
+	s := c.startWatcher()
+	c.watcher = s
+	c.running.Go(func() {
+		select {
+		case <-s.acked:
+		case <-s.ctx.Done(): // replaced in its turn, or the client was closed
+		}
+		old.cancel()
+	})
+}
+
+// startWatcher starts a subscription of the client's own. c.mu is held.
+func (c *Client) startWatcher() *Subscription {
+	s := c.newSubscription(mcp.Filter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true, Session: true})
+	c.running.Go(s.run)
+	c.running.Go(s.log)
+	return s
+}
+
+// log hands log messages outside calls to the function for them.
+func (s *Subscription) log() {
+	for {
+		e, ok := s.queue.take(s.ctx, s.done)
+		if !ok {
+			return
+		}
+		if e.Lost > 0 {
+			s.client.opts.Logger.Warn("log messages were dropped", "count", e.Lost, "limit", "MaxEvents")
+		}
+		s.client.logged(e.Params, s.client.opts.Log)
 	}
 }
 
-// told takes up what a server has told outside calls.
+// told takes up a change of lists.
 func (c *Client) told(n *mcp.Notification) {
-	if n.Method == mcp.NotificationMessage {
-		c.logged(n)
+	if lists := listsOf[n.Method]; lists != nil {
+		c.cache.changed(lists...)
 	}
-	c.cache.changed(listsOf[n.Method]...)
+	if n.Method == mcp.NotificationToolsListChanged {
+		c.tools.forget()
+	}
 }
 
-// resynced forgets what may have changed while nobody listened.
-func (c *Client) resynced() {
+// forgetLists forgets what may have changed while nobody listened.
+func (c *Client) forgetLists() {
 	for _, lists := range listsOf {
 		c.cache.changed(lists...)
 	}

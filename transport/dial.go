@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,13 +34,26 @@ type Edge interface {
 type ServerInfo struct {
 	Era      mcp.Era
 	Revision mcp.Revision
-	Discover mcp.Result // the server's DiscoverResult, or what its initialize says
+	Discover mcp.Result // the server's DiscoverResult, or what its initialize says; zero if it was not asked
+}
+
+// KnownModern returns the revision of a modern server that need not be asked for
+// it, empty if it must.
+func (o *DialOptions) KnownModern() mcp.Revision {
+	if o.Era != mcp.Modern || !slices.Contains(mcp.ModernRevisions(), o.Revision) {
+		return ""
+	}
+	return o.Revision
 }
 
 // DialOptions configure a dialing edge. The zero value is usable.
 type DialOptions struct {
 	// Era is the server's, if it is known; NoEra finds out.
 	Era mcp.Era
+	// Revision is the modern server's, if it is known: with Era modern the
+	// server is then not asked at all before the first call, and the edge's
+	// [ServerInfo] has no Discover.
+	Revision mcp.Revision
 	// Prefer is the era to speak if the server has both: that of the client
 	// whose requests are forwarded, so that nothing has to be translated. NoEra
 	// prefers the modern one.

@@ -17,6 +17,10 @@ func (c *Conn) connect(ctx context.Context) error {
 	case mcp.Legacy:
 		return c.initialize(ctx)
 	case mcp.Modern:
+		if revision := c.opts.KnownModern(); revision != "" {
+			c.speakModern(revision, mcp.Result{})
+			return nil
+		}
 		result, err := c.discover(ctx)
 		if err != nil {
 			return err
@@ -189,9 +193,13 @@ func (c *Conn) beModern(discover mcp.Result) error {
 	if !ok {
 		return noRevision(supported)
 	}
+	c.speakModern(revision, discover)
+	return nil
+}
+
+func (c *Conn) speakModern(revision mcp.Revision, discover mcp.Result) {
 	c.settle(&modern{conn: c, revision: revision, calls: &c.calls},
 		ServerInfo{Era: mcp.Modern, Revision: revision, Discover: discover})
-	return nil
 }
 
 func (c *Conn) newClient() *session.Client {

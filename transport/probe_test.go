@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -203,5 +204,22 @@ func TestKnownEra(t *testing.T) {
 	if info := conn.Server(); info.Era != mcp.Legacy || info.Revision != mcp.Revision20250618 ||
 		!strings.Contains(string(info.Discover.Raw()), `"supportedVersions":["2025-06-18"]`) {
 		t.Errorf("info %v", fmt.Sprint(info))
+	}
+}
+
+// TestKnownModernServerIsNotAsked connects without a message.
+func TestKnownModernServerIsNotAsked(t *testing.T) {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	link := transport.NewLineLink(ours, ours, ours.Close, transport.LineOptions{})
+	c, err := transport.Dial(t.Context(), link, transport.DialOptions{Era: mcp.Modern, Revision: mcp.NewestModern})
+	if err != nil {
+		t.Fatal(err) // nobody reads what it would have written
+	}
+	if got := c.Server().Revision; got != mcp.NewestModern {
+		t.Errorf("the revision is %q", got)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -213,6 +213,23 @@ func (c *Calls) Listening(may func(*Call) bool) (found []*Call, several bool) {
 	return found, several
 }
 
+// Missed tells the listen calls in flight that notifications for them may have been
+// lost, as far as their callers want to know ([Prompt]).
+func (c *Calls) Missed() {
+	calls, _ := c.Listening(func(*Call) bool { return true })
+	for _, call := range calls {
+		call.missed()
+	}
+}
+
+func (c *Call) missed() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.prompt != nil && !c.finished {
+		c.prompt.Missed()
+	}
+}
+
 // End takes the call out of those in flight. Whatever comes for it later is
 // nobody's. Questions that were never put learn that by a context that has
 // ended.

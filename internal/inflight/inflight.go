@@ -42,6 +42,7 @@ type Call struct {
 
 	mu       sync.Mutex
 	inbox    []item // guarded by mu, like what follows
+	prompt   Prompt // takes notifications past the inbox; nil for nobody
 	bytes    int    // of the notifications in inbox
 	finished bool
 	reply    jsonrpc.Message
@@ -57,6 +58,16 @@ type item struct {
 	size int // bytes
 }
 
+// A Prompt is a Caller whose Notify neither waits nor makes calls. Whoever reads
+// from the peer may then call it itself, so that a notification has arrived
+// before anything is read that came after it.
+type Prompt interface {
+	mcp.Caller
+	// Missed tells that notifications may have been lost. It does not wait
+	// either.
+	Missed()
+}
+
 // client returns the key of the client that made the call. calls.mu is held, and
 // the call is in flight.
 func (c *Call) client() string {
@@ -66,12 +77,16 @@ func (c *Call) client() string {
 	return c.key
 }
 
-// Notify puts a notification into the inbox. List changes that wait there
-// already are not put in again.
+// Notify puts a notification into the inbox, or gives it to a [Prompt] caller.
+// List changes that wait there already are not put in again.
 func (c *Call) Notify(n *mcp.Notification) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.finished || c.waiting(n.Method) {
+		return
+	}
+	if c.prompt != nil {
+		_ = c.prompt.Notify(context.Background(), n) // see deliver
 		return
 	}
 	it := item{n: *n, size: len(n.Params.Raw())}
@@ -174,6 +189,7 @@ func (c *Call) take() (items []item, finished bool, open int) {
 func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration) (*jsonrpc.Message, error) {
 	w := waiter{call: c, caller: caller, clock: newClock(limit)}
 	defer w.stop()
+	defer c.unhook()
 	for {
 		items, finished, open := c.take()
 		for i := range items {
@@ -181,6 +197,9 @@ func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration)
 		}
 		if finished {
 			return &c.reply, c.err
+		}
+		if !c.hook(caller) {
+			continue
 		}
 		w.clock.pause(open > 0)
 		select {
@@ -191,6 +210,28 @@ func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration)
 			return c.late(context.DeadlineExceeded)
 		}
 	}
+}
+
+// hook lets a [Prompt] caller have notifications past the inbox. It reports false
+// if there are some in it, which come first.
+func (c *Call) hook(caller mcp.Caller) bool {
+	prompt, ok := caller.(Prompt)
+	if !ok {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.inbox) > 0 {
+		return false
+	}
+	c.prompt = prompt
+	return true
+}
+
+func (c *Call) unhook() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.prompt = nil
 }
 
 // late returns the response if it has come in spite of err, and err if not.

@@ -23,6 +23,7 @@ type legacyEra struct {
 	// opened is closed when the GET stream is open, or will not be soon.
 	opened   chan struct{}
 	openOnce sync.Once
+	streamed bool // the GET stream has been open; owned by listen
 
 	mu       sync.Mutex
 	session  []string // its id as a header; nil if the server keeps none, guarded by mu

@@ -71,6 +71,10 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 		return 0, e.refused(resp, at)
 	}
 	defer resp.Body.Close()
+	if e.streamed && at.lastID == "" {
+		e.conn.calls.Missed()
+	}
+	e.streamed = true
 	reader := sse.NewReader(resp.Body, e.conn.opts.MaxBody)
 	defer at.update(reader)
 	for {
@@ -91,13 +95,18 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 
 // refused returns what a reply to GET that is no stream means. Most servers that
 // have no stream say so with the status 405; others have other ways. One that has
-// had a stream does not keep what came after the event that we named.
+// had a stream does not keep what came after the event that we named, or does not
+// know the session any more.
 func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
 	if status := resp.StatusCode; at.lastID != "" && (status == http.StatusBadRequest || status == http.StatusGone) {
 		e.conn.opts.Logger.Warn("what came outside calls in the meantime is lost", "err", err)
 		at.lastID = ""
 		return err
+	}
+	if e.streamed && saysSessionLost(resp, resp.Request.Header) {
+		e.conn.end(ErrSessionLost)
+		return errNotOffered
 	}
 	level := slog.LevelDebug
 	switch status := resp.StatusCode; {

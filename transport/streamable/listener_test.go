@@ -420,3 +420,38 @@ func TestProgressThroughBothStreams(t *testing.T) {
 		}
 	}
 }
+
+// TestListenerFindsOutThatTheSessionIsLost_B098: a client that only listens learns
+// of it too.
+func TestListenerFindsOutThatTheSessionIsLost_B098(t *testing.T) {
+	var opened atomic.Int64
+	p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, _ *jsonrpc.Message) {
+		if opened.Add(1) > 1 {
+			http.NotFound(w, r)
+			return
+		}
+		writeStream(w, "retry: 100\ndata:\n\n")
+	}, justAnswer)))
+	c := dial(t, p.url, knownEra(mcp.Legacy))
+	await(t, c.Done())
+	if !errors.Is(c.Err(), streamable.ErrSessionLost) {
+		t.Errorf("the connection ended with %v", c.Err())
+	}
+}
+
+// TestKnownModernServerIsNotAsked makes a connection without a round trip.
+func TestKnownModernServerIsNotAsked(t *testing.T) {
+	p := newPeer(t, justAnswer)
+	opts := knownEra(mcp.Modern)
+	opts.Revision = mcp.NewestModern
+	c := dial(t, p.url, opts)
+	if n := len(p.seen("POST")); n != 0 {
+		t.Errorf("connecting took %d requests", n)
+	}
+	if info := c.Server(); info.Era != mcp.Modern || info.Revision != mcp.NewestModern || !info.Discover.IsZero() {
+		t.Errorf("the server is %+v", info)
+	}
+	if _, err := call(t, c, mcp.NoCaller{}); err != nil {
+		t.Error(err)
+	}
+}

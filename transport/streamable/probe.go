@@ -24,7 +24,11 @@ func (c *Conn) connect(ctx context.Context) error {
 }
 
 func (c *Conn) find(ctx context.Context) error {
+	revision := c.opts.KnownModern()
 	switch {
+	case revision != "":
+		c.speakModern(revision, mcp.Result{})
+		return nil
 	case c.opts.Era == mcp.Legacy:
 		return c.beLegacy(ctx)
 	case c.opts.Era == mcp.NoEra && c.opts.Prefer == mcp.Legacy:
@@ -155,9 +159,13 @@ func (c *Conn) beModern(discover mcp.Result) error {
 	if !ok {
 		return noCommon(supported)
 	}
+	c.speakModern(revision, discover)
+	return nil
+}
+
+func (c *Conn) speakModern(revision mcp.Revision, discover mcp.Result) {
 	c.era = newModernEra(c, revision)
 	c.info = transport.ServerInfo{Era: mcp.Modern, Revision: revision, Discover: discover}
-	return nil
 }
 
 func (c *Conn) beLegacy(ctx context.Context) error {

@@ -1,0 +1,333 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/client"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
+)
+
+// toolList is a list of one tool that may be called twice and one that may not.
+const toolList = `{"tools":[
+	{"name":"again","inputSchema":{"type":"object"},"annotations":{"idempotentHint":true}},
+	{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}},
+	{"name":"work","inputSchema":{"type":"object"}}]}`
+
+func status(code int, after time.Duration) error {
+	return &mcp.CallError{
+		Kind: mcp.BadReply, Outcome: mcp.Answered,
+		Err: &streamable.StatusError{Status: code, RetryAfter: after},
+	}
+}
+
+// TestRepeating_B097_P1_P2 fails the first attempt of a call in each way, and counts
+// the attempts.
+func TestRepeating_B097_P1_P2(t *testing.T) {
+	lostCall := func(o mcp.Outcome) error { return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: o, Err: errCrash} }
+	for _, tt := range []struct {
+		name     string
+		first    error
+		ends     bool // the connection, with the call
+		notifies bool // before the call fails
+		tool     int  // attempts of a tools/call
+		safe     int  // attempts of a tool that may be repeated
+		wait     time.Duration
+	}{
+		{"not sent", lostCall(mcp.NotSent), true, false, 2, 2, client.DefaultMinWait},
+		{"not sent, and the connection ends a moment later", lostCall(mcp.NotSent), false, false, 2, 2, 2 * time.Second},
+		{"maybe executed", lostCall(mcp.MaybeExecuted), true, false, 1, 2, client.DefaultMinWait},
+		{"maybe executed, and the connection goes on", lostCall(mcp.MaybeExecuted), false, false, 1, 2, 0},
+		{"answered", lostCall(mcp.Answered), true, false, 1, 1, 0},
+		{"after progress", lostCall(mcp.NotSent), true, true, 1, 1, 0},
+		{"never reached", &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: errDial}, false, false, 1, 1, 0},
+		{"too large", &mcp.CallError{Kind: mcp.LimitExceeded, Outcome: mcp.NotSent, Limit: "MaxLine"}, false, false, 1, 1, 0},
+		{"refused", peerError(`{"code":-32000,"message":"no"}`), false, false, 1, 1, 0},
+		{"another revision", peerError(`{"code":-32022,"message":"v","data":{"supported":["2026-07-28"]}}`), false, false, 2, 2, client.DefaultMinWait},
+		{"another revision, which is the same", peerError(`{"code":-32022,"message":"v","data":{"supported":["2025-11-25"]}}`), false, false, 1, 1, 0},
+		{"an error of ours with that code", jsonrpc.Errorf(jsonrpc.CodeUnsupportedVersion, "v"), false, false, 1, 1, 0},
+		{"429 for 3 s", status(http.StatusTooManyRequests, 3*time.Second), false, false, 2, 2, 3 * time.Second},
+		{"429", status(http.StatusTooManyRequests, 0), false, false, 2, 2, time.Second},
+		{"503 for 3 s", status(http.StatusServiceUnavailable, 3*time.Second), false, false, 2, 2, 3 * time.Second},
+		{"503", status(http.StatusServiceUnavailable, 0), false, false, 1, 1, 0},
+		{"503 for an hour", status(http.StatusServiceUnavailable, time.Hour), false, false, 1, 1, 0},
+		{"503 for as long as the call may take", status(http.StatusServiceUnavailable, client.DefaultTimeout), false, false, 1, 1, 0},
+		{"500 for 3 s", status(http.StatusInternalServerError, 3*time.Second), false, false, 1, 1, 0},
+		{"413", status(http.StatusRequestEntityTooLarge, 0), false, false, 1, 1, 0},
+		{"401", &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: &streamable.AuthError{Status: 401}}, false, false, 1, 1, 0},
+		{"something else", errCrash, false, false, 1, 1, 0},
+	} {
+		for tool, want := range map[string]int{"work": tt.tool, "again": tt.safe, "look": tt.safe, "unknown": tt.tool} {
+			t.Run(tt.name+"/"+tool, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					attempts := 0
+					p := &puppet{}
+					p.handle = func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+						switch {
+						case req.Method == mcp.MethodListTools:
+							return mcp.RawResult([]byte(toolList)), nil
+						case req.Method != mcp.MethodCallTool:
+							return mcp.Result{}, errUsual
+						}
+						if attempts++; attempts > 1 {
+							return mcp.RawResult([]byte(`{"content":[]}`)), nil
+						}
+						if tt.notifies {
+							_ = caller.Notify(ctx, &mcp.Notification{Method: mcp.NotificationProgress})
+						}
+						if tt.ends {
+							p.last().end(errCrash)
+						}
+						return mcp.Result{}, tt.first
+					}
+					c := connect(t, p, nil)
+					for _, err := range c.Tools(t.Context()) {
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+					began := time.Now()
+					_, err := c.CallTool(t.Context(), tool, nil, nil)
+					if attempts != want || (err == nil) != (want == 2) {
+						t.Errorf("%d attempts, %v", attempts, err)
+					}
+					if want == 1 && !errors.Is(err, tt.first) {
+						t.Errorf("the error is %v", err)
+					}
+					if took := time.Since(began); took > tt.wait {
+						t.Errorf("it took %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestNothingIsMadeThrice_P2: one repetition, whatever follows.
+func TestNothingIsMadeThrice_P2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		p := &puppet{}
+		p.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodReadResource {
+				return mcp.Result{}, errUsual
+			}
+			attempts++
+			p.last().end(errCrash)
+			return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+		}
+		c := connect(t, p, nil)
+		_, err := c.ReadResource(t.Context(), "a:b", nil)
+		if kind, sent := outcome(err); attempts != 2 || kind != mcp.ConnectionLost || sent != mcp.MaybeExecuted {
+			t.Errorf("%d attempts, %v", attempts, err)
+		}
+	})
+}
+
+// TestRepetitionThatIsNotSent tells the worst that may have become of the call.
+func TestRepetitionThatIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{}
+		p.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodReadResource {
+				return mcp.Result{}, errUsual
+			}
+			p.redial(failAfter(0))
+			p.last().end(errCrash)
+			return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+		}
+		c := connect(t, p, nil)
+		_, err := c.ReadResource(t.Context(), "a:b", nil)
+		if kind, sent := outcome(err); kind != mcp.Unreachable || sent != mcp.MaybeExecuted ||
+			!errors.Is(err, errCrash) || !errors.Is(err, errDial) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
+// TestWaitingForAServerEndsWithTheCall: also with the client.
+func TestWaitingForAServerEndsWithTheCall(t *testing.T) {
+	for _, closing := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				if req.Method == mcp.MethodCallTool {
+					return mcp.Result{}, status(http.StatusTooManyRequests, 20*time.Second)
+				}
+				return mcp.Result{}, errUsual
+			}}
+			c := connect(t, p, nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, func() {
+				if closing {
+					_ = c.Close()
+				}
+				cancel()
+			})
+			began := time.Now()
+			_, err := c.CallTool(ctx, "work", nil, nil)
+			if time.Since(began) != time.Second || !closing && !errors.Is(err, context.Canceled) {
+				t.Errorf("%v after %v", err, time.Since(began))
+			}
+			if kind, sent := outcome(err); !closing && (kind != mcp.Cancelled || sent != mcp.Answered) {
+				t.Errorf("%v, %v", kind, sent)
+			}
+		})
+	}
+}
+
+// TestPolicyOfRepeating asks the user's own function.
+func TestPolicyOfRepeating(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts atomic.Int64
+		p := &puppet{}
+		p.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			switch req.Method {
+			case mcp.MethodListTools:
+				return mcp.RawResult([]byte(toolList)), nil
+			case mcp.MethodCallTool:
+				attempts.Add(1)
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+			}
+			return mcp.Result{}, errUsual
+		}
+		c := connect(t, p, &client.Options{Repeat: func(tool *mcp.Tool) bool { return tool.Name == "work" }})
+		for range c.Tools(t.Context()) {
+		}
+		for tool, want := range map[string]int64{"work": 2, "again": 1} {
+			attempts.Store(0)
+			if _, err := c.CallTool(t.Context(), tool, nil, nil); err == nil || attempts.Load() != want {
+				t.Errorf("%s: %d attempts, %v", tool, attempts.Load(), err)
+			}
+		}
+	})
+}
+
+// TestEraThatTurnsOutOtherwise: what was known of a server falls when it
+// answers in another era's way, and is not believed again.
+func TestEraThatTurnsOutOtherwise(t *testing.T) {
+	refusal := peerError(`{"code":-32601,"message":"Method not found"}`)
+	for _, tt := range []struct {
+		name  string
+		prior client.Verdict
+		fails error
+		dials []mcp.Era // of the first connect
+	}{
+		{"legacy, and it refuses initialize", client.Verdict{Era: mcp.Legacy}, refusal, []mcp.Era{mcp.Legacy, mcp.NoEra}},
+		{"modern, and it refuses discover", client.Verdict{Era: mcp.Modern}, refusal, []mcp.Era{mcp.Modern, mcp.NoEra}},
+		{"legacy, and it has no HTTP endpoint like that", client.Verdict{Era: mcp.Legacy}, status(400, 0), []mcp.Era{mcp.Legacy, mcp.NoEra}},
+		{"it is overloaded", client.Verdict{Era: mcp.Legacy}, status(503, 0), []mcp.Era{mcp.Legacy}},
+		{"it is not there", client.Verdict{Era: mcp.Legacy}, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent}, []mcp.Era{mcp.Legacy}},
+		{"it crashes", client.Verdict{Era: mcp.Legacy}, lost(&mcp.Request{}, mcp.MaybeExecuted, errCrash), []mcp.Era{mcp.Legacy}},
+		{"it is right", client.Verdict{Era: mcp.Legacy}, nil, []mcp.Era{mcp.Legacy}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := &puppet{dialed: func(_ context.Context, n int, _ transport.DialOptions) (*fakeEdge, error) {
+					if n == 1 && tt.fails != nil {
+						return nil, tt.fails
+					}
+					return newEdge(mcp.Modern, nil), nil
+				}}
+				c, err := client.Connect(t.Context(), p, &client.Options{Prior: &tt.prior})
+				dials := p.dialedWith()
+				for i, opts := range dials {
+					if opts.Era != tt.dials[i] {
+						t.Errorf("attempt %d is for %v", i, opts.Era)
+					}
+				}
+				if len(dials) != len(tt.dials) || (err == nil) != (tt.fails == nil || len(tt.dials) == 2) {
+					t.Errorf("%d attempts, %v", len(dials), err)
+				}
+				if err == nil {
+					if v := c.Verdict(); v.Era != mcp.Modern || v.Revision != mcp.NewestModern {
+						t.Errorf("the verdict is %v", v)
+					}
+					_ = c.Close()
+				}
+			})
+		})
+	}
+}
+
+// TestVerdictIsKeptForTheNextConnection: a legacy server that is silent at a probe
+// is not probed each time that it starts.
+func TestVerdictIsKeptForTheNextConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{}
+		connect(t, p, nil)
+		p.last().end(errCrash)
+		time.Sleep(time.Second)
+		if dials := p.dialedWith(); dials[0].Era != mcp.NoEra || dials[1].Era != mcp.Legacy || dials[1].Revision != "" {
+			t.Errorf("it was dialed with %v, then %v", dials[0].Era, dials[1].Era)
+		}
+	})
+}
+
+// TestPriorOfAModernServer connects without a round trip; the verdict falls with an
+// answer that is not a modern server's.
+func TestPriorOfAModernServer(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		first    error // of the call
+		discover error // of looking again
+		dials    int
+		checks   int
+		attempts int
+	}{
+		{"right", nil, nil, 1, 0, 1},
+		{"an error, and it is modern", peerError(`{"code":-32000,"message":"no"}`), nil, 1, 1, 1},
+		{"an error, and it is legacy", peerError(`{"code":-32600,"message":"not initialized"}`), peerError(`{"code":-32601,"message":"no"}`), 2, 1, 2},
+		{"HTTP 400, and it is legacy", status(400, 0), status(400, 0), 2, 1, 2},
+		{"HTTP 400, and nothing is known", status(400, 0), status(503, 0), 1, 1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				checks, attempts := 0, 0
+				handle := func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+					switch req.Method {
+					case mcp.MethodDiscover:
+						checks++
+						return mcp.RawResult([]byte(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}`)), tt.discover
+					case mcp.MethodListPrompts:
+						if attempts++; attempts == 1 && tt.first != nil {
+							return mcp.Result{}, tt.first
+						}
+					}
+					return mcp.Result{}, errUsual
+				}
+				p := &puppet{dialed: func(_ context.Context, n int, _ transport.DialOptions) (*fakeEdge, error) {
+					if n > 1 {
+						return newEdge(mcp.Legacy, handle), nil
+					}
+					e := newEdge(mcp.Modern, handle)
+					e.info.Discover = mcp.Result{}
+					return e, nil
+				}}
+				c := connect(t, p, &client.Options{Prior: &client.Verdict{Era: mcp.Modern, Revision: mcp.NewestModern}})
+				if o := p.dialedWith()[0]; o.Era != mcp.Modern || o.Revision != mcp.NewestModern {
+					t.Fatalf("it was dialed with %v %v", o.Era, o.Revision)
+				}
+				var err error
+				for _, err = range c.Prompts(t.Context()) {
+				}
+				if p.count() != tt.dials || checks != tt.checks || attempts != tt.attempts {
+					t.Errorf("%d connections, %d checks, %d attempts, %v", p.count(), checks, attempts, err)
+				}
+				if tt.dials == 2 && c.Verdict().Era != mcp.Legacy {
+					t.Errorf("the verdict is still %v", c.Verdict())
+				}
+				if tt.attempts == 1 && !errors.Is(err, tt.first) {
+					t.Errorf("the error is %v", err)
+				}
+			})
+		})
+	}
+}
