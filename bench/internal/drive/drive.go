@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"runtime/pprof"
 	"strconv"
 	"sync"
 	"time"
@@ -136,25 +137,53 @@ func measure(r Runner, l raw.Load) (*Report, error) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	began, cpuErr := proc.CPU(os.Getpid())
-	s, err := r.Run(l)
+	stop, err := profile()
 	if err != nil {
 		return nil, err
 	}
-	ended, err := proc.CPU(os.Getpid())
+	began, cpuErr := proc.CPU(os.Getpid())
+	s, err := r.Run(l)
+	ended, endErr := proc.CPU(os.Getpid())
+	stop()
+	if err != nil {
+		return nil, err
+	}
 	runtime.ReadMemStats(&after)
 	report := &Report{
 		Calls: s.Calls, Elapsed: s.Elapsed, P50: s.Quantile(0.50), P99: s.Quantile(0.99),
 		Bytes: after.TotalAlloc - before.TotalAlloc, Objects: after.Mallocs - before.Mallocs,
 		GCs: uint64(after.NumGC - before.NumGC),
 	}
-	if err == nil && cpuErr == nil {
+	if cpuErr == nil && endErr == nil {
 		report.CPU = ended - began
 	}
 	if mem, err := proc.MemoryOf(os.Getpid()); err == nil {
 		report.Peak = mem.Peak
 	}
 	return report, nil
+}
+
+// ProfileEnv names the environment variable with the file for a processor profile of
+// the measured part.
+const ProfileEnv = "BENCH_PROFILE"
+
+// profile begins the profile that [ProfileEnv] asks for.
+func profile() (stop func(), err error) {
+	name := os.Getenv(ProfileEnv)
+	if name == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		f.Close()
+	}, nil
 }
 
 // Callers is a [Runner] of a client library. Call makes one call with a text and
