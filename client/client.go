@@ -9,8 +9,6 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // A Client is a connection to a server that heals. It is safe for concurrent use.
@@ -129,6 +127,7 @@ func (c *Client) Server(ctx context.Context) (*mcp.DiscoverResult, error) {
 // client, this client adds.
 func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	own := *req
+	own.Params = req.Params.Indexed() // it is looked into again and again
 	c.introduce(&own.Meta)
 	ctx, clock := c.startClock(ctx, nil)
 	defer clock.done()
@@ -177,7 +176,7 @@ func (c *Client) request(ctx context.Context, method string, params any, opts *C
 	if err != nil || result == nil {
 		return err
 	}
-	if err := json.Unmarshal(raw.Raw(), result); err != nil {
+	if err := raw.Decode(result); err != nil {
 		return badReply(method, err)
 	}
 	return nil

@@ -12,9 +12,10 @@ import (
 
 // Call sends a request for call and waits for its result. It is how an era
 // speaks; see session.Wire.
-func (c *Conn) Call(ctx context.Context, call *inflight.Call, method string, params *jsonrpc.Value, caller mcp.Caller) (mcp.Result, error) {
+func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
+	method := call.Request.Method
 	if err := c.send(ctx, func(dst []byte) []byte {
-		return jsonrpc.AppendRequest(dst, jsonrpc.IntID(call.ID), method, params)
+		return jsonrpc.AppendRequest(dst, jsonrpc.IntID(call.ID), method, params, edits...)
 	}); err != nil {
 		return mcp.Result{}, c.notSent(ctx, method, err)
 	}

@@ -36,6 +36,16 @@ type trip struct {
 	answered atomic.Bool  // by the reply to the POST
 }
 
+// appendRequest returns the request that a call sends.
+func appendRequest(call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.Edit) []byte {
+	const around = 96 // of params, at most, as methods are short
+	size := len(params.Raw()) + around
+	for i := range edits {
+		size += len(edits[i].Name) + len(edits[i].Value)
+	}
+	return jsonrpc.AppendRequest(make([]byte, 0, size), jsonrpc.IntID(call.ID), call.Request.Method, params, edits...)
+}
+
 // run sends the request and waits for its result.
 func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	if ctx.Err() != nil {
