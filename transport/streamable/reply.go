@@ -76,15 +76,20 @@ func wantsAuthorization(resp *http.Response) bool {
 func isSuccess(status int) bool { return status >= 200 && status < 300 }
 
 // readReply takes the response from a reply that is no event stream. It returns
-// why there is none.
-func (t *trip) readReply(resp *http.Response) error {
-	data, err := readLimited(resp.Body, t.conn.opts.MaxBody)
+// whether the body was read to its end, and why there is no response.
+func (t *trip) readReply(resp *http.Response) (whole bool, _ error) {
+	data, err := readLimited(resp, t.conn.opts.MaxBody)
 	if e, ok := errors.AsType[*mcp.CallError](err); ok {
-		return e
+		return false, e
 	}
 	if err != nil {
-		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", err)}
+		return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", err)}
 	}
+	return true, t.readBody(resp, data)
+}
+
+// readBody takes the response from the body of a reply.
+func (t *trip) readBody(resp *http.Response, data []byte) error {
 	if t.conn.opts.Tap != nil && len(data) > 0 {
 		t.conn.opts.Tap(false, data)
 	}
@@ -157,11 +162,12 @@ func badReply(err error) error {
 // reports whether the response was among them. The error says what else there
 // was.
 func (t *trip) take(data []byte) (responded bool, err error) {
-	items := [][]byte{data}
-	if jsonrpc.IsBatch(data) && t.era.batches() {
-		if items, err = jsonrpc.SplitBatch(data); err != nil {
-			return false, err
-		}
+	if !jsonrpc.IsBatch(data) || !t.era.batches() {
+		return t.message(data)
+	}
+	items, err := jsonrpc.SplitBatch(data)
+	if err != nil {
+		return false, err
 	}
 	for _, item := range items {
 		done, ierr := t.message(item)
@@ -322,7 +328,7 @@ func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 
 // statusOnly returns what the status of a reply says whose body nobody needs.
 func (c *Conn) statusOnly(resp *http.Response) error {
-	data, err := readLimited(resp.Body, drainBytes)
+	data, err := readLimited(resp, drainBytes)
 	if err != nil {
 		data = nil
 	}

@@ -52,12 +52,10 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 		return mcp.Result{}, givenUp(ctx, t.method(), mcp.NotSent, context.Cause(ctx))
 	}
 	// The stream may outlive ctx a little: see cancel of the eras.
-	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(t.conn.ctx, stop)
+	sending, stop := context.WithCancel(t.conn.ctx)
 	err := t.conn.depart(func() {
 		defer stop()
-		defer unhook()
-		body := t.exchange(sending)
+		body := t.exchange(&tripContext{sending, ctx})
 		t.conn.trips.Done()
 		// The caller need not wait for this.
 		discard(body)
@@ -80,6 +78,21 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
 	}
 	return mcp.Result{Value: m.Body}, nil
+}
+
+// A tripContext ends with its trip and has the values of the call.
+type tripContext struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements [context.Context].
+func (c *tripContext) Value(key any) any {
+	// How the context ends is among its own values.
+	if own := c.Context.Value(key); own != nil {
+		return own
+	}
+	return c.values.Value(key)
 }
 
 func (t *trip) method() string { return t.call.Request.Method }
@@ -142,7 +155,12 @@ func (t *trip) exchange(ctx context.Context) io.ReadCloser {
 		t.call.Finish(err)
 		return rest
 	}
-	t.call.Finish(t.readReply(resp))
+	whole, err := t.readReply(resp)
+	t.call.Finish(err)
+	if whole {
+		_ = resp.Body.Close()
+		return http.NoBody
+	}
 	return resp.Body
 }
 
@@ -151,7 +169,11 @@ func isEventStream(resp *http.Response) bool {
 }
 
 func mediaType(resp *http.Response) string {
-	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	value := resp.Header.Get("Content-Type")
+	if value == "application/json" || value == "text/event-stream" {
+		return value
+	}
+	kind, _, err := mime.ParseMediaType(value)
 	if err != nil {
 		return ""
 	}
@@ -177,19 +199,63 @@ func (c *Conn) send(ctx context.Context, method string, body []byte, header http
 	if body != nil {
 		reader = bytes.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, c.origin.url, reader)
+	// The address has been looked at before.
+	req, err := http.NewRequestWithContext(ctx, method, "", reader)
 	if err != nil {
 		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: unaddressed(err)}
 	}
-	req.Header = header
+	address := *c.origin.parsed
+	req.URL, req.Host, req.Header = &address, address.Host, header
 	if c.opts.Tap != nil && body != nil {
 		c.opts.Tap(true, body)
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.roundTrip(req)
 	if err != nil {
 		return nil, notAnswered(ctx, unaddressed(err))
 	}
 	return resp, nil
+}
+
+// roundTrip makes a request, as an [http.Client] does, which would copy what only
+// redirects need.
+func (c *Conn) roundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.User != nil {
+		return c.http.Do(req)
+	}
+	resp, err := c.http.Transport.RoundTrip(req)
+	switch {
+	case answeredWithoutTLS(err):
+		return nil, http.ErrSchemeMismatch
+	case err != nil:
+		return nil, err
+	case resp.StatusCode < 300 || resp.StatusCode >= 400:
+		return resp, nil
+	}
+	follow := c.http
+	follow.Transport = &replay{first: resp, next: c.http.Transport}
+	return follow.Do(req)
+}
+
+// answeredWithoutTLS reports whether an error is that of a server which speaks HTTP
+// where TLS is due.
+func answeredWithoutTLS(err error) bool {
+	record, ok := errors.AsType[tls.RecordHeaderError](err)
+	return ok && string(record.RecordHeader[:]) == "HTTP/"
+}
+
+// A replay is an [http.RoundTripper] that has the reply to its first request.
+type replay struct {
+	first *http.Response
+	next  http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
+	if first := r.first; first != nil {
+		r.first = nil
+		return first, nil
+	}
+	return r.next.RoundTrip(req)
 }
 
 // notAnswered returns the error of a request that got no reply.
@@ -226,20 +292,35 @@ const (
 
 // discard reads the rest of a body, within bounds, and closes it.
 func discard(body io.ReadCloser) {
+	if body == http.NoBody {
+		return
+	}
 	timer := time.AfterFunc(drainTime, func() { _ = body.Close() })
 	_, _ = io.CopyN(io.Discard, body, drainBytes)
 	timer.Stop()
 	_ = body.Close()
 }
 
-// readLimited reads at most limit bytes of a reply.
-func readLimited(r io.Reader, limit int) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if len(data) > limit {
-		return nil, &mcp.CallError{
-			Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("the reply is longer than %d bytes", limit),
-		}
+// believedReply is how many bytes of memory a server gets for announcing a reply of
+// that size.
+const believedReply = 1 << 20
+
+// readLimited reads the body of a reply, of at most limit bytes.
+func readLimited(resp *http.Response, limit int) ([]byte, error) {
+	size := resp.ContentLength
+	if size > int64(limit) {
+		return nil, replyTooLong(limit)
+	}
+	data, err := readAll(resp.Body, size, int64(limit), believedReply)
+	if errors.Is(err, errTooLarge) {
+		return nil, replyTooLong(limit)
 	}
 	return data, err
+}
+
+func replyTooLong(limit int) error {
+	return &mcp.CallError{
+		Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.Answered,
+		Public: fmt.Sprintf("the reply is longer than %d bytes", limit),
+	}
 }
