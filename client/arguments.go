@@ -11,20 +11,52 @@ import (
 )
 
 // callParams returns the params of a tool's call. Many servers refuse one without
-// any arguments.
-func callParams(name string, arguments any) (jsonrpc.Value, error) {
-	b := jsonrpc.NewBuilder(paramsBytes)
+// any arguments. Free gives their memory back; it need not be called.
+func callParams(name string, arguments any) (params jsonrpc.Value, free func(), err error) {
+	long := takeLongTexts(arguments)
+	memory := takeMemory(paramsBytes + long.size())
+	b := jsonrpc.NewBuilderIn(memory)
 	b.Add("name", func(dst []byte) []byte { return jsonrpc.AppendString(dst, name) })
-	var err error
 	b.Add("arguments", func(dst []byte) []byte {
-		dst, err = appendObject(dst, arguments)
+		if long != nil {
+			dst, err = long.append(dst)
+		} else {
+			dst, err = appendObject(dst, arguments)
+		}
 		return dst
 	})
-	return b.Value(), err
+	params = b.Value()
+	return params, func() { giveMemory(params.Raw()) }, err
 }
 
-// paramsBytes is how much memory params get that may turn out to be short.
+// paramsBytes is how much memory params get beside their long texts.
 const paramsBytes = 256
+
+// Bounds of the memory of params that is used again: less is not worth it, and more
+// is not kept.
+const (
+	minKept = 16 << 10
+	maxKept = 2 << 20
+)
+
+// memory holds memory of params.
+var memory sync.Pool // of *[]byte
+
+// takeMemory returns memory for size bytes, or somewhat more.
+func takeMemory(size int) []byte {
+	if size >= minKept {
+		if kept, ok := memory.Get().(*[]byte); ok && cap(*kept) >= size {
+			return *kept
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+func giveMemory(raw []byte) {
+	if cap(raw) >= minKept && cap(raw) <= maxKept {
+		memory.Put(&raw)
+	}
+}
 
 // appendObject appends the arguments of a tool, which must be an object.
 func appendObject(dst []byte, arguments any) ([]byte, error) {
@@ -32,9 +64,6 @@ func appendObject(dst []byte, arguments any) ([]byte, error) {
 		return append(dst, "{}"...), nil
 	}
 	start := len(dst)
-	if long := takeLongTexts(arguments); long != nil {
-		return long.append(dst)
-	}
 	dst, err := mcp.AppendJSON(dst, arguments)
 	if err != nil {
 		return dst, err
@@ -93,17 +122,24 @@ func textsOf(t reflect.Type) []longtext.Field {
 	return list
 }
 
+// size returns how many bytes the texts take when they are quoted, about.
+func (l *longArguments) size() int {
+	if l == nil {
+		return 0
+	}
+	n := 0
+	for _, text := range l.texts {
+		n += len(text) + len(text)/8
+	}
+	return n
+}
+
 // append appends the arguments.
 func (l *longArguments) append(dst []byte) ([]byte, error) {
 	raw, err := mcp.NewJSON(l.others)
 	if err != nil {
 		return dst, err
 	}
-	size := len(raw)
-	for _, text := range l.texts {
-		size += len(text) + len(text)/8
-	}
-	dst = append(make([]byte, 0, len(dst)+size), dst...)
 	others := jsonrpc.Trusted(raw)
 	first := true
 	dst = append(dst, '{')
@@ -120,4 +156,14 @@ func (l *longArguments) append(dst []byte) ([]byte, error) {
 		}
 	}
 	return append(dst, '}'), nil
+}
+
+// copies reports whether connections to a target keep nothing of a request that is
+// over.
+func copies(target Target) bool {
+	switch target.(type) {
+	case *CommandTarget, *URLTarget:
+		return true
+	}
+	return false
 }

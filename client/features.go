@@ -13,9 +13,12 @@ import (
 // an object; nil stands for none. That the tool itself has failed is said by the
 // result ([mcp.CallToolResult.Failed]).
 func (c *Client) CallTool(ctx context.Context, name string, arguments any, opts *CallOptions) (*mcp.CallToolResult, error) {
-	params, err := callParams(name, arguments)
+	params, free, err := callParams(name, arguments)
 	if err != nil {
 		return nil, fmt.Errorf("arguments of the tool %q: %w", name, err)
+	}
+	if copies(c.link.dialer.target) {
+		defer free()
 	}
 	var result mcp.CallToolResult
 	if err := c.request(ctx, mcp.MethodCallTool, params, opts, &result); err != nil {

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -63,6 +64,10 @@ func (r *CallToolResult) readOthers(v *jsonrpc.Value) bool {
 
 // read decodes a valid array of blocks.
 func (c *Contents) read(array []byte) error {
+	if text, ok := onlyText(array); ok {
+		*c = Contents{&Text{Text: text}}
+		return nil
+	}
 	blocks := make(Contents, 0, 1)
 	for item := range jsonrpc.IndexedItems(array) {
 		block, err := readBlock(&item)
@@ -75,6 +80,22 @@ func (c *Contents) read(array []byte) error {
 	return nil
 }
 
+// onlyText returns the text of an array with one block that has nothing else, in
+// the form that most servers write.
+func onlyText(array []byte) (string, bool) {
+	const head, tail = `[{"type":"text","text":`, `}]`
+	quoted, ok := bytes.CutPrefix(array, []byte(head))
+	if !ok {
+		return "", false
+	}
+	text, rest, ok := jsonrpc.UnquotePrefix(quoted)
+	return text, ok && string(rest) == tail && !mayBeHalf(text)
+}
+
+// mayBeHalf reports whether a text may hold half of a character, which decoding
+// refuses.
+func mayBeHalf(text string) bool { return strings.Contains(text, "\ufffd") }
+
 // readBlock decodes one block, and takes the text of one past the JSON decoder.
 func readBlock(v *jsonrpc.Value) (Content, error) {
 	kind, _ := v.Lookup("type")
@@ -83,7 +104,7 @@ func readBlock(v *jsonrpc.Value) (Content, error) {
 		return readContent(v.Raw())
 	}
 	text, ok := jsonrpc.Unquote(raw)
-	if !ok || strings.Contains(text, "\ufffd") { // perhaps half of a character, which decoding refuses
+	if !ok || mayBeHalf(text) {
 		return readContent(v.Raw())
 	}
 	if v.Len() == 2 {

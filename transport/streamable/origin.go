@@ -188,7 +188,7 @@ func portFor(u *url.URL) string {
 // Limits of network connections.
 const (
 	maxIdleConns   = 64
-	writeBuffer    = 16 << 10 // bytes; what is longer takes more than one write
+	writeBuffer    = 64 << 10 // bytes; what is longer takes more than one write
 	maxReplyHeader = 1 << 20
 	idleConn       = 90 * time.Second
 	// A connection that has been silent for so long is asked whether it still
