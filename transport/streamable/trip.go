@@ -1,6 +1,7 @@
 package streamable
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -33,6 +34,16 @@ type trip struct {
 
 	status   atomic.Int32 // of the reply; 0 until there is one
 	answered atomic.Bool  // by the reply to the POST
+}
+
+// appendRequest returns the request that a call sends.
+func appendRequest(call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.Edit) []byte {
+	const around = 96 // of params, at most, as methods are short
+	size := len(params.Raw()) + around
+	for i := range edits {
+		size += len(edits[i].Name) + len(edits[i].Value)
+	}
+	return jsonrpc.AppendRequest(make([]byte, 0, size), jsonrpc.IntID(call.ID), call.Request.Method, params, edits...)
 }
 
 // run sends the request and waits for its result.
@@ -181,11 +192,15 @@ func (c *Conn) newHeader(era httpEra) http.Header {
 
 var anyReply = []string{usualAccept}
 
-// send makes one HTTP request, and uses the memory of body again. The error says whether it may have reached the
+// send makes one HTTP request. The error says whether it may have reached the
 // server.
 func (c *Conn) send(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body) // with any other reader, net/http writes the headers apart
+	}
 	// The address has been looked at before.
-	req, err := http.NewRequestWithContext(ctx, method, "", nil)
+	req, err := http.NewRequestWithContext(ctx, method, "", reader)
 	if err != nil {
 		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: unaddressed(err)}
 	}
@@ -193,9 +208,6 @@ func (c *Conn) send(ctx context.Context, method string, body []byte, header http
 	req.URL, req.Host, req.Header = &address, address.Host, header
 	if c.opts.Tap != nil && body != nil {
 		c.opts.Tap(true, body)
-	}
-	if body != nil {
-		defer newSending(req, body).release()
 	}
 	resp, err := c.roundTrip(req)
 	if err != nil {
