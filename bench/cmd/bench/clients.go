@@ -49,7 +49,7 @@ func (m *meter) measureClients(ctx context.Context, rep int, r wire.Revision) {
 	for _, t := range []transport{clientHTTP, clientStdio} {
 		for _, cl := range m.clientCells(t, r) {
 			for i := range list {
-				if c := &list[i]; c.Speaks(r) {
+				if c := &list[i]; c.Speaks(r) && (t == clientHTTP || !c.HTTPOnly) {
 					m.noteText(t, r, c.Name, m.measureClient(ctx, rep, cl, c, server.Addr()))
 				}
 			}

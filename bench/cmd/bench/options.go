@@ -117,6 +117,9 @@ func (o *options) quicken(given map[string]bool) {
 	o.heapSizes = []int{small, kibi}
 	o.mostInFlight = large
 	o.unchecked = false
+	if !given["transports"] {
+		o.script = "" // it takes seconds to warm up
+	}
 }
 
 func (o *options) validate() error {

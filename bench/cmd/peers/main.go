@@ -39,7 +39,7 @@ func run(args []string) error {
 		return errUsage
 	}
 	if args[0] == drive.Command {
-		return drive.Main(args, drive.ConnectRaw)
+		return drive.Main(args, drive.ConnectPlain)
 	}
 	name, transport, rest := args[0], args[1], args[2:]
 	switch {

@@ -19,6 +19,7 @@ import (
 // Names of clients that others are compared with, or that the targets are about.
 const (
 	RawClient          = "raw"
+	NetHTTP            = "net-http"
 	SpliceClient       = "mcpsplice-client"
 	SpliceClientHandle = "mcpsplice-client-handle"
 )
@@ -29,6 +30,7 @@ type Client struct {
 	Program   Program
 	Kind      string // of the client, if the program has several
 	Script    bool   // Node runs it
+	HTTPOnly  bool
 	Revisions []wire.Revision
 }
 
@@ -39,6 +41,7 @@ func (c *Client) Speaks(r wire.Revision) bool { return slices.Contains(c.Revisio
 func Clients() []Client {
 	return []Client{
 		{Name: RawClient, Program: peers, Kind: "raw", Revisions: both},
+		{Name: NetHTTP, Program: peers, Kind: drive.NetHTTP, HTTPOnly: true, Revisions: both},
 		{Name: SpliceClient, Program: spliceServer, Kind: "typed", Revisions: both},
 		{Name: SpliceClientHandle, Program: spliceServer, Kind: "raw", Revisions: both},
 		{Name: "gosdk-client", Program: gosdk, Kind: "typed", Revisions: both},
@@ -47,11 +50,12 @@ func Clients() []Client {
 	}
 }
 
-// SelectClients returns the clients whose name matches, and the raw one. Scripts
-// take part if they are there.
+// SelectClients returns the clients whose name matches, and the limits. Scripts take
+// part if they are there.
 func SelectClients(all []Client, name *regexp.Regexp, scripts bool) []Client {
 	return slices.DeleteFunc(slices.Clone(all), func(c Client) bool {
-		return c.Script && !scripts || c.Name != RawClient && !name.MatchString(c.Name)
+		limit := c.Name == RawClient || c.Name == NetHTTP
+		return c.Script && !scripts || !limit && !name.MatchString(c.Name)
 	})
 }
 
