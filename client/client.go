@@ -172,24 +172,34 @@ type CallOptions struct {
 // request makes a typed request and decodes its result into result, a pointer, or
 // nil for none.
 func (c *Client) request(ctx context.Context, method string, params any, opts *CallOptions, result any) error {
-	raw, err := c.raw(ctx, method, params, opts)
+	caller := guardedCaller{caller: &answerer{client: c, opts: opts}}
+	raw, err := c.rawFor(ctx, method, params, opts, &caller)
 	if err != nil || result == nil {
 		return err
 	}
 	if err := raw.Decode(result); err != nil {
 		return badReply(method, err)
 	}
+	if caller.lent != nil && mcp.MayNeedInput(method) {
+		caller.lent() // of such results nobody keeps anything but what was decoded
+	}
 	return nil
 }
 
 func (c *Client) raw(ctx context.Context, method string, params any, opts *CallOptions) (mcp.Result, error) {
+	return c.rawFor(ctx, method, params, opts, &guardedCaller{caller: &answerer{client: c, opts: opts}})
+}
+
+// rawFor is raw for a caller that has no clock yet.
+func (c *Client) rawFor(ctx context.Context, method string, params any, opts *CallOptions, caller *guardedCaller) (mcp.Result, error) {
 	req, err := c.newRequest(method, params, opts)
 	if err != nil {
 		return mcp.Result{}, err
 	}
 	ctx, clock := c.startClock(ctx, opts)
 	defer clock.done()
-	return c.complete(ctx, req, &guardedCaller{caller: &answerer{client: c, opts: opts}, clock: clock})
+	caller.clock = clock
+	return c.complete(ctx, req, caller)
 }
 
 func (c *Client) startClock(ctx context.Context, opts *CallOptions) (context.Context, *clock) {

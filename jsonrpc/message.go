@@ -29,6 +29,9 @@ type Message struct {
 	Body   Value  // params of a request or notification, result or error of a response
 	Meta   Value  // params._meta, absent if there is none
 	Failed bool   // a response whose Body is an error
+	// Memory is what the message lies in, if whoever has read it wants that back
+	// when nobody needs the message any more. Scan leaves it nil.
+	Memory []byte
 }
 
 // A MessageError says why bytes are not a JSON-RPC message that this package

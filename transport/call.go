@@ -29,6 +29,9 @@ func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Va
 	if !m.Body.IsObject() {
 		return mcp.Result{}, &mcp.CallError{Method: method, Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
 	}
+	if r, ok := c.link.(recycler); ok {
+		Lend(caller, m.Memory, r.Recycle)
+	}
 	return mcp.Result{Value: m.Body}, nil
 }
 

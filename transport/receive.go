@@ -81,6 +81,7 @@ func (c *Conn) received(data []byte) {
 		c.unreadable(&m, err)
 		return
 	}
+	m.Memory = data
 	c.take(&m)
 }
 

@@ -100,7 +100,7 @@ func (t *trip) readBody(resp *http.Response, data []byte) error {
 	case saysSessionLost(resp, t.header) && !t.refusesMethod(data):
 		return t.conn.sessionLost()
 	}
-	responded, err := t.take(data)
+	responded, err := t.takeBody(data)
 	switch {
 	case responded:
 		return nil
@@ -158,19 +158,27 @@ func badReply(err error) error {
 	return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's reply is no JSON-RPC response to the request"}
 }
 
+// takeBody is take for a body, whose memory is nobody else's.
+func (t *trip) takeBody(data []byte) (responded bool, err error) {
+	if jsonrpc.IsBatch(data) {
+		return t.take(data)
+	}
+	return t.message(data, data)
+}
+
 // take takes the message in data, or the messages of the batch that it is, and
 // reports whether the response was among them. The error says what else there
 // was.
 func (t *trip) take(data []byte) (responded bool, err error) {
 	if !jsonrpc.IsBatch(data) || !t.era.batches() {
-		return t.message(data)
+		return t.message(data, nil)
 	}
 	items, err := jsonrpc.SplitBatch(data)
 	if err != nil {
 		return false, err
 	}
 	for _, item := range items {
-		done, ierr := t.message(item)
+		done, ierr := t.message(item, nil)
 		responded = responded || done
 		err = errors.Join(err, ierr)
 	}
@@ -178,8 +186,8 @@ func (t *trip) take(data []byte) (responded bool, err error) {
 }
 
 // message takes one message and reports whether it was the response. The error
-// says what it was if it is of no use.
-func (t *trip) message(data []byte) (responded bool, err error) {
+// says what it was if it is of no use. Memory is what may be used again after it.
+func (t *trip) message(data, memory []byte) (responded bool, err error) {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(data, &m); err != nil {
 		if m.Kind == jsonrpc.Response && answers(&m, t.call) {
@@ -200,6 +208,7 @@ func (t *trip) message(data []byte) (responded bool, err error) {
 	if !answers(&m, t.call) && !(m.ID.IsZero() && m.Failed) {
 		return false, fmt.Errorf("a response to id %.80s, not %d", m.ID, t.call.ID)
 	}
+	m.Memory = memory
 	t.reply(&m)
 	return true, nil
 }

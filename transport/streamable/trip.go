@@ -17,6 +17,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
 )
 
 // ErrSessionLost says that the server does not know a legacy session any more.
@@ -77,6 +78,7 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	if !m.Body.IsObject() {
 		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
 	}
+	transport.Lend(caller, m.Memory, recycle)
 	return mcp.Result{Value: m.Body}, nil
 }
 
