@@ -7,7 +7,7 @@
 //	...
 //	defer c.Close()
 //	for tool, err := range c.Tools(ctx) { ... }
-//	result, err := c.CallTool(ctx, "forecast", map[string]any{"city": "Bern"})
+//	result, err := c.CallTool(ctx, "forecast", map[string]any{"city": "Bern"}, nil)
 //
 // # Calls
 //
@@ -19,6 +19,14 @@
 //
 // A call has 30 s from its beginning, or from its last progress, and ten minutes
 // in all; the clock stands still while its server waits for an answer of ours.
+//
+// # Connections
+//
+// A connection that has ended is made again: unasked after a wait that grows, at
+// once for a call. [Client.State] and [Options.State] tell how it is. What was
+// subscribed to ([Client.Listen]) goes on with the next connection, and an event says
+// that something may have been missed ([Resynced]). Lists are kept for as long as
+// the server says that they stay fresh, and no longer than until they change.
 //
 // # Questions
 //

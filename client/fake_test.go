@@ -104,10 +104,9 @@ type fakeEdge struct {
 	slow   time.Duration // what Close takes
 	stays  string        // method that is not answered
 
-	mu    sync.Mutex
-	err   error         // guarded by mu
-	done  chan struct{} // closed when err is set
-	calls []string      // methods that came, guarded by mu
+	mu   sync.Mutex
+	err  error         // guarded by mu
+	done chan struct{} // closed when err is set
 }
 
 func newEdge(era mcp.Era, handle mcp.HandlerFunc) *fakeEdge {
@@ -132,11 +131,7 @@ func (e *fakeEdge) end(err error) {
 }
 
 func (e *fakeEdge) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	e.mu.Lock()
-	e.calls = append(e.calls, req.Method)
-	err := e.err
-	e.mu.Unlock()
-	if err != nil {
+	if err := e.Err(); err != nil {
 		return mcp.Result{}, lost(req, mcp.NotSent, err)
 	}
 	if e.handle != nil {
@@ -189,15 +184,8 @@ func (e *fakeEdge) Err() error {
 
 func (e *fakeEdge) Close() error {
 	e.end(mcp.ErrClosed)
-	time.Sleep(e.slow) // in a bubble only
+	pass(e.slow)
 	return nil
-}
-
-// seen returns how often a method came.
-func (e *fakeEdge) seen(method string) int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return len(slices.DeleteFunc(slices.Clone(e.calls), func(m string) bool { return m != method }))
 }
 
 // connect connects, and closes the client at the end of the test.
@@ -236,3 +224,6 @@ func call(t *testing.T, c *client.Client) error {
 	_, err := c.CallTool(t.Context(), "work", nil, nil)
 	return err
 }
+
+// pass lets time pass, in a bubble.
+func pass(d time.Duration) { <-time.After(d) }

@@ -294,7 +294,7 @@ func TestCloseAtAnyMoment_P1_P7(t *testing.T) {
 				return nil, context.Cause(ctx)
 			})
 			p.last().end(errCrash)
-			time.Sleep(time.Second)
+			pass(time.Second)
 		},
 		"dialing, in spite of all": func(p *puppet) {
 			p.redial(func(ctx context.Context, _ int, _ transport.DialOptions) (*fakeEdge, error) {
@@ -302,12 +302,12 @@ func TestCloseAtAnyMoment_P1_P7(t *testing.T) {
 				return nil, nil
 			})
 			p.last().end(errCrash)
-			time.Sleep(time.Second)
+			pass(time.Second)
 		},
 		"closing the old connection": func(p *puppet) {
 			p.last().slow = 5 * time.Second
 			p.last().end(errCrash)
-			time.Sleep(time.Second)
+			pass(time.Second)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

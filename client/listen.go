@@ -20,7 +20,6 @@ type Subscription struct {
 	// Set at construction.
 	client *Client
 	want   mcp.Filter
-	level  mcp.Level       // of log messages outside calls
 	ctx    context.Context // of this one subscription
 	cancel context.CancelFunc
 	acked  chan struct{} // closed when the server has acknowledged, or refused
@@ -62,7 +61,7 @@ func (c *Client) Listen(ctx context.Context, filter mcp.Filter) (*Subscription, 
 
 func (c *Client) newSubscription(filter mcp.Filter) *Subscription {
 	s := &Subscription{
-		client: c, want: filter, level: *c.level.Load(),
+		client: c, want: filter,
 		acked: make(chan struct{}), done: make(chan struct{}), queue: newQueue(),
 	}
 	s.ctx, s.cancel = context.WithCancel(c.ctx)
@@ -208,7 +207,7 @@ func (s *Subscription) attempt(n int) listening {
 		get = s.client.link.get
 	}
 	a := listening{caller: &listenCaller{s: s, again: n > 1}}
-	a.req = &mcp.Request{Method: mcp.MethodListen, Params: s.want.Params(), Meta: mcp.Metadata{LogLevel: s.level}}
+	a.req = &mcp.Request{Method: mcp.MethodListen, Params: s.want.Params()}
 	s.client.introduce(&a.req.Meta)
 	a.edge, a.generation, a.err = get(s.ctx, mcp.MethodListen)
 	if a.err != nil {

@@ -1,9 +1,16 @@
 package client_test
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if journal := os.Getenv(journalVar); journal != "" {
+		beTheServer(journal)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

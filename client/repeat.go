@@ -51,6 +51,12 @@ type failure struct {
 // mayFollow reports whether the call may be made once more, when it is time for
 // that. It waits for less than limit.
 func (c *Client) mayFollow(ctx context.Context, f *failure, limit time.Duration) bool {
+	status, replied := errors.AsType[*streamable.StatusError](f.err)
+	if replied {
+		if pause, asked := retryAfter(status); asked {
+			return pause < limit && sleep(ctx, pause, c.ctx.Done())
+		}
+	}
 	if refused, ok := errors.AsType[*jsonrpc.Error](f.err); ok {
 		return jsonrpc.FromPeer(f.err) && c.afterRefusal(ctx, f, refused)
 	}
@@ -60,15 +66,8 @@ func (c *Client) mayFollow(ctx context.Context, f *failure, limit time.Duration)
 		return false
 	case failed.Kind == mcp.ConnectionLost:
 		return c.afterLoss(ctx, f, failed.Outcome)
-	case failed.Kind != mcp.BadReply:
+	case failed.Kind != mcp.BadReply || !replied:
 		return false
-	}
-	status, ok := errors.AsType[*streamable.StatusError](f.err)
-	if !ok {
-		return false
-	}
-	if pause, asked := retryAfter(status); asked {
-		return pause < limit && sleep(ctx, pause, c.ctx.Done())
 	}
 	switch status.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed:

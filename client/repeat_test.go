@@ -111,6 +111,24 @@ func TestRepeating_B097_P1_P2(t *testing.T) {
 	}
 }
 
+// TestConnectionThatIsAboutToEnd: what it did not take waits for the next one.
+func TestConnectionThatIsAboutToEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{}
+		p.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodCallTool || p.count() > 1 {
+				return mcp.Result{}, errUsual
+			}
+			time.AfterFunc(100*time.Millisecond, func() { p.last().end(errCrash) })
+			return mcp.Result{}, lost(req, mcp.NotSent, errCrash) // as by a pipe that is broken
+		}
+		c := connect(t, p, nil)
+		if err := call(t, c); err != nil || p.count() != 2 {
+			t.Errorf("%d connections, %v", p.count(), err)
+		}
+	})
+}
+
 // TestNothingIsMadeThrice_P2: one repetition, whatever follows.
 func TestNothingIsMadeThrice_P2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -168,12 +186,14 @@ func TestWaitingForAServerEndsWithTheCall(t *testing.T) {
 			time.AfterFunc(time.Second, func() {
 				if closing {
 					_ = c.Close()
+					return
 				}
 				cancel()
 			})
+			defer cancel()
 			began := time.Now()
 			_, err := c.CallTool(ctx, "work", nil, nil)
-			if time.Since(began) != time.Second || !closing && !errors.Is(err, context.Canceled) {
+			if want := map[bool]error{true: mcp.ErrClosed, false: context.Canceled}[closing]; time.Since(began) != time.Second || !errors.Is(err, want) {
 				t.Errorf("%v after %v", err, time.Since(began))
 			}
 			if kind, sent := outcome(err); !closing && (kind != mcp.Cancelled || sent != mcp.Answered) {
@@ -265,6 +285,17 @@ func TestVerdictIsKeptForTheNextConnection(t *testing.T) {
 		connect(t, p, nil)
 		p.last().end(errCrash)
 		time.Sleep(time.Second)
+		p.redial(func(_ context.Context, n int, _ transport.DialOptions) (*fakeEdge, error) {
+			if n == 3 { // as if it could not stand initialize any more
+				return nil, lost(&mcp.Request{}, mcp.MaybeExecuted, errCrash)
+			}
+			return nil, nil
+		})
+		p.last().end(errCrash)
+		time.Sleep(10 * time.Second)
+		if dials := p.dialedWith(); len(dials) != 4 || dials[2].Era != mcp.Legacy || dials[3].Era != mcp.NoEra {
+			t.Errorf("after it had crashed at initialize it was dialed with %v", dials[len(dials)-1].Era)
+		}
 		if dials := p.dialedWith(); dials[0].Era != mcp.NoEra || dials[1].Era != mcp.Legacy || dials[1].Revision != "" {
 			t.Errorf("it was dialed with %v, then %v", dials[0].Era, dials[1].Era)
 		}

@@ -28,49 +28,58 @@ const (
 )
 
 // complete makes a call, and makes it again with the answers while its results
-// need input (2026-07-28, patterns/mrtr, Client Requirements).
+// need input (2026-07-28, patterns/mrtr, Client Requirements), or while the server
+// wants pages to be opened first.
 func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guardedCaller) (mcp.Result, error) {
-	pause := minRetryWait
+	pause := backoff{bound: minRetryWait / 2}
+	var pages visits
 	for round := 0; ; round++ {
 		result, err := c.handle(ctx, req, caller)
-		if err != nil || !mcp.MayNeedInput(req.Method) {
+		switch {
+		case !mcp.MayNeedInput(req.Method):
 			return result, err
-		}
-		result.Value = result.Indexed()
-		if result.Type() != mcp.InputRequired {
-			return result, nil
-		}
-		if round == MaxRounds {
-			return mcp.Result{}, &mcp.CallError{
-				Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxRounds", Outcome: mcp.Answered,
-				Public: fmt.Sprintf("the server still needs input after %d rounds", MaxRounds),
+		case err != nil && (round == MaxRounds || !pages.open(ctx, c.link.dialer.opts.Capabilities, err, caller)):
+			return result, err
+		case err == nil:
+			if result.Value = result.Indexed(); result.Type() != mcp.InputRequired {
+				return result, nil
+			}
+			if round == MaxRounds {
+				return mcp.Result{}, &mcp.CallError{
+					Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxRounds", Outcome: mcp.Answered,
+					Public: fmt.Sprintf("the server still needs input after %d rounds", MaxRounds),
+				}
+			}
+			if req, err = c.answered(ctx, req, &result, caller, &pause); err != nil {
+				return mcp.Result{}, err
 			}
 		}
-		var need mcp.InputRequiredResult
-		if err := json.Unmarshal(result.Raw(), &need); err != nil {
-			return mcp.Result{}, badReply(req.Method, err)
-		}
-		if _, stateful := result.Lookup("requestState"); !stateful && len(need.InputRequests) == 0 {
-			return mcp.Result{}, badReply(req.Method, errors.New("the result needs input, and does not say which"))
-		}
-		responses, err := c.respond(ctx, req.Method, &need, caller)
-		if err != nil {
-			return mcp.Result{}, err
-		}
-		if len(need.InputRequests) == 0 {
-			if !sleep(ctx, pause, c.ctx.Done()) {
-				return mcp.Result{}, givenUp(ctx, req.Method, mcp.Answered, nil)
-			}
-			pause = min(2*pause, maxRetryWait)
-		}
-		caller.clock.progress() // the server has shown that it is there
-		state, _ := result.Lookup("requestState")
-		again := *req
-		again.Params = jsonrpc.Edited(&req.Params,
-			jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
-		req = &again
-		caller.used.Store(false) // it is a request of its own
+		caller.clock.progress()  // the server has shown that it is there
+		caller.used.Store(false) // what follows is a request of its own
 	}
+}
+
+// answered returns the request that answers a result which needs input.
+func (c *Client) answered(ctx context.Context, req *mcp.Request, result *mcp.Result, caller mcp.Caller, pause *backoff) (*mcp.Request, error) {
+	var need mcp.InputRequiredResult
+	if err := json.Unmarshal(result.Raw(), &need); err != nil {
+		return nil, badReply(req.Method, err)
+	}
+	state, stateful := result.Lookup("requestState")
+	if !stateful && len(need.InputRequests) == 0 {
+		return nil, badReply(req.Method, errors.New("the result needs input, and does not say which"))
+	}
+	responses, err := c.respond(ctx, req.Method, &need, caller)
+	if err != nil {
+		return nil, err
+	}
+	if len(need.InputRequests) == 0 && !sleep(ctx, pause.grow(maxRetryWait), c.ctx.Done()) {
+		return nil, givenUp(ctx, req.Method, mcp.Answered, nil)
+	}
+	again := *req
+	again.Params = jsonrpc.Edited(&req.Params,
+		jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
+	return &again, nil
 }
 
 // respond answers the questions of a result, all at once. It returns nil if there

@@ -21,6 +21,12 @@ func (b *backoff) next(least, most time.Duration) time.Duration {
 	return rand.N(b.bound)
 }
 
+// grow returns the next bound itself.
+func (b *backoff) grow(most time.Duration) time.Duration {
+	b.bound = min(2*b.bound, most)
+	return b.bound
+}
+
 func (b *backoff) reset() { b.bound = 0 }
 
 // sleep waits, for ever if d is negative, and no longer than until wake holds a

@@ -16,7 +16,8 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// A StatusError is an HTTP reply that holds no JSON-RPC message.
+// A StatusError is an HTTP reply that holds no JSON-RPC message, or names a time
+// besides its error ([StatusError.RetryAfter]).
 type StatusError struct {
 	Status      int
 	ContentType string
@@ -99,6 +100,11 @@ func (t *trip) readBody(resp *http.Response, data []byte) error {
 		return t.conn.badStatus(resp, data)
 	case saysSessionLost(resp, t.header) && !t.refusesMethod(data):
 		return t.conn.sessionLost()
+	}
+	if !isSuccess(resp.StatusCode) {
+		if status := t.conn.statusError(resp, data); status.RetryAfter > 0 {
+			t.busy.Store(status)
+		}
 	}
 	responded, err := t.takeBody(data)
 	switch {

@@ -33,8 +33,9 @@ type trip struct {
 	header http.Header
 	body   []byte
 
-	status   atomic.Int32 // of the reply; 0 until there is one
-	answered atomic.Bool  // by the reply to the POST
+	status   atomic.Int32                // of the reply; 0 until there is one
+	answered atomic.Bool                 // by the reply to the POST
+	busy     atomic.Pointer[StatusError] // why the server did not take the request
 }
 
 // appendRequest returns the request that a call sends.
@@ -73,7 +74,7 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 		stop() // the response came another way
 	}
 	if m.Failed {
-		return mcp.Result{}, jsonrpc.ReadError(&m.Body)
+		return mcp.Result{}, t.refusal(m)
 	}
 	if !m.Body.IsObject() {
 		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
@@ -96,6 +97,29 @@ func (c *tripContext) Value(key any) any {
 	}
 	return c.values.Value(key)
 }
+
+// refusal returns the error that a response holds.
+func (t *trip) refusal(m *jsonrpc.Message) error {
+	err := jsonrpc.ReadError(&m.Body)
+	busy := t.busy.Load()
+	if busy == nil {
+		return err
+	}
+	return &busyError{err, busy}
+}
+
+// A busyError is a server's error that came with an HTTP status which says that the
+// request was not executed, and when it may be.
+type busyError struct {
+	answer error
+	status *StatusError
+}
+
+// Error implements error.
+func (e *busyError) Error() string { return e.answer.Error() }
+
+// Unwrap returns both.
+func (e *busyError) Unwrap() []error { return []error{e.answer, e.status} }
 
 func (t *trip) method() string { return t.call.Request.Method }
 

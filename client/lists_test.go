@@ -1,0 +1,295 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/client"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+)
+
+// A book is a server with a list of prompts.
+type book struct {
+	*station
+	page  func(cursor string) string // further members of a page; cursor as it came
+	same  bool                       // all pages have the same prompt
+	pages int                        // that were asked for
+	asked []string                   // cursors of pages
+}
+
+func newBook(era mcp.Era, page func(cursor string) string) *book {
+	b := &book{station: newStation(era), page: page}
+	b.redial(func(context.Context, int, transport.DialOptions) (*fakeEdge, error) {
+		return newEdge(era, b.handle), nil
+	})
+	return b
+}
+
+func (b *book) handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if req.Method != mcp.MethodListPrompts {
+		return b.station.handle(ctx, req, caller)
+	}
+	cursor, paged := req.Params.Lookup("cursor")
+	if paged {
+		b.asked = append(b.asked, string(cursor))
+	}
+	b.pages++
+	name := b.pages
+	if b.same {
+		name = 0
+	}
+	return mcp.RawResult(fmt.Appendf(nil, `{"prompts":[{"name":"%d"}]%s}`, name, b.page(string(cursor)))), nil
+}
+
+// prompts lists the names of a server's prompts.
+func prompts(t *testing.T, c *client.Client) (names []string, err error) {
+	t.Helper()
+	for p, err := range c.Prompts(t.Context()) {
+		if err != nil {
+			return names, err
+		}
+		names = append(names, p.Name)
+	}
+	return names, nil
+}
+
+// TestCursors_B142 follows lists of all kinds.
+func TestCursors_B142(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		pages map[string]string // next cursor by cursor, both as JSON
+		asked string            // cursors
+		err   string
+	}{
+		{"one page", map[string]string{"": ""}, "[]", ""},
+		{"null", map[string]string{"": "null"}, "[]", ""},
+		{"two pages", map[string]string{"": `"a"`, `"a"`: ""}, `["a"]`, ""},
+		{"the empty string is a cursor", map[string]string{"": `""`, `""`: `"b"`, `"b"`: ""}, `["" "b"]`, ""},
+		{"the empty string again and again", map[string]string{"": `"a"`, `"a"`: `""`, `""`: `""`}, `["a" ""]`, ""},
+		{"the same cursor", map[string]string{"": `"a"`, `"a"`: `"a"`}, `["a"]`, "has no end"},
+		{"a cycle", map[string]string{"": `"a"`, `"a"`: `"b"`, `"b"`: `"a"`}, `["a" "b"]`, "has no end"},
+		{"a cursor in its own form", map[string]string{"": `"\u0061\/\n\""`, `"\u0061\/\n\""`: ""}, `["\u0061\/\n\""]`, ""},
+		{"no string", map[string]string{"": `7`}, `[]`, "bad reply"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBook(mcp.Modern, func(cursor string) string {
+					next, ok := tt.pages[cursor]
+					if !ok {
+						t.Errorf("there is no page %s", cursor)
+					}
+					if next != "" {
+						next = `,"nextCursor":` + next
+					}
+					return next
+				})
+				c := connect(t, b, nil)
+				names, err := prompts(t, c)
+				if fmt.Sprint(b.asked) != tt.asked {
+					t.Errorf("pages %s were asked for, want %s", b.asked, tt.asked)
+				}
+				if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("the error is %v", err)
+				}
+				if want := len(tt.asked); err == nil && len(names) != len(b.asked)+1 && want > 0 {
+					t.Errorf("the list is %q", names)
+				}
+			})
+		})
+	}
+}
+
+// TestLargeCursor_B142 comes back as it was.
+func TestLargeCursor_B142(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		large := `"` + strings.Repeat("x", 1<<20) + `"`
+		b := newBook(mcp.Modern, func(cursor string) string {
+			if cursor == "" {
+				return `,"nextCursor":` + large
+			}
+			return ""
+		})
+		c := connect(t, b, nil)
+		if _, err := prompts(t, c); err != nil || len(b.asked) != 1 || b.asked[0] != large {
+			t.Errorf("%d pages, %v", len(b.asked), err)
+		}
+	})
+}
+
+// TestServerThatRepeatsItsOnlyPage_B142: an old server whose cursor is always empty
+// has its features listed once.
+func TestServerThatRepeatsItsOnlyPage_B142(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Legacy, func(string) string { return `,"nextCursor":""` })
+		b.same = true
+		c := connect(t, b, nil)
+		if names, err := prompts(t, c); err != nil || len(names) != 1 {
+			t.Errorf("%q, %v", names, err)
+		}
+		b.page = func(string) string { return `,"nextCursor":"a"` }
+		if names, err := prompts(t, c); err == nil || len(names) != 2 {
+			t.Errorf("with a cursor that means something: %q, %v", names, err)
+		}
+	})
+}
+
+func TestEndlessListIsCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		b := newBook(mcp.Modern, func(string) string {
+			n++
+			return fmt.Sprintf(`,"nextCursor":"%d"`, n)
+		})
+		c := connect(t, b, nil)
+		names, err := prompts(t, c)
+		failed, ok := errors.AsType[*mcp.CallError](err)
+		if !ok || failed.Limit != "MaxPages" || len(names) != client.MaxPages {
+			t.Errorf("%d pages, %v", len(names), err)
+		}
+	})
+}
+
+// TestIteratingStopsWhenAsked: no page is asked for that nobody wants.
+func TestIteratingStopsWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Modern, func(string) string { return `,"nextCursor":"a"` })
+		c := connect(t, b, nil)
+		for range c.Prompts(t.Context()) {
+			break
+		}
+		if len(b.asked) != 0 {
+			t.Errorf("pages %q were asked for", b.asked)
+		}
+	})
+}
+
+// TestCache_B155 counts how often the server is asked for a list that has been
+// listed before.
+func TestCache_B155(t *testing.T) {
+	fresh := func(*book, *client.Client) {}
+	for _, tt := range []struct {
+		name  string
+		hints string
+		then  func(*book, *client.Client)
+		again bool // it is asked again
+	}{
+		{"fresh", `,"ttlMs":60000,"cacheScope":"private"`, fresh, false},
+		{"public", `,"ttlMs":60000,"cacheScope":"public"`, fresh, false},
+		{"expired", `,"ttlMs":60000`, func(*book, *client.Client) { pass(time.Minute) }, true},
+		{"longer than anything", `,"ttlMs":9007199254740991`, func(*book, *client.Client) { pass(client.MaxTTL) }, true},
+		{"no hint", ``, fresh, true},
+		{"0", `,"ttlMs":0`, fresh, true},
+		{"negative", `,"ttlMs":-5`, fresh, true},
+		{"changed", `,"ttlMs":60000`, func(b *book, _ *client.Client) { b.tell(mcp.NotificationPromptsListChanged, `{}`) }, true},
+		{"another list has changed", `,"ttlMs":60000`, func(b *book, _ *client.Client) { b.tell(mcp.NotificationToolsListChanged, `{}`) }, false},
+		{"restarted", `,"ttlMs":6000000`, func(b *book, _ *client.Client) {
+			b.last().end(errCrash)
+			pass(time.Minute)
+		}, true},
+		{"listening was interrupted", `,"ttlMs":6000000`, func(b *book, _ *client.Client) {
+			b.set(func() { b.lasts = time.Second })
+			b.last().end(errCrash)
+			pass(time.Minute)
+			b.set(func() { b.lasts = 0 })
+			pass(time.Hour)
+		}, true},
+		{"not listened to", `,"ttlMs":60000`, fresh, false},
+		{"not listened to, and restarted", `,"ttlMs":6000000`, func(b *book, _ *client.Client) {
+			b.last().end(errCrash)
+			pass(time.Minute)
+		}, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBook(mcp.Modern, func(cursor string) string {
+					if cursor == "" {
+						return tt.hints + `,"nextCursor":"2"`
+					}
+					return tt.hints
+				})
+				if strings.HasPrefix(tt.name, "not listened to") {
+					b.refuse = peerError(`{"code":-32601,"message":"no"}`)
+				}
+				c := connect(t, b, nil)
+				list := func() []string {
+					names, err := prompts(t, c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return names
+				}
+				list() // has the client listen
+				synctest.Wait()
+				before := list()
+				asked := len(b.asked)
+				tt.then(b, c)
+				if got := list(); (len(b.asked) > asked) != tt.again || len(got) != len(before) {
+					t.Errorf("%d pages, of which %d were asked for", len(got), len(b.asked)-asked)
+				}
+			})
+		})
+	}
+}
+
+// TestChangeWhileListing_B155: a page that was asked for before is not kept.
+func TestChangeWhileListing_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b *book
+		b = newBook(mcp.Modern, func(string) string {
+			b.tell(mcp.NotificationPromptsListChanged, `{}`)
+			return `,"ttlMs":60000`
+		})
+		c := connect(t, b, nil)
+		for range 3 {
+			if _, err := prompts(t, c); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait() // the first has the client listen
+		}
+		if b.pages != 3 {
+			t.Errorf("3 lists took %d pages", b.pages)
+		}
+	})
+}
+
+// TestArguments_B031: a tool without arguments gets an empty object.
+func TestArguments_B031(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		args any
+		want string // "" for an error
+	}{
+		{"none", nil, `{}`},
+		{"a nil map", map[string]int(nil), `{}`},
+		{"an empty map", map[string]int{}, `{}`},
+		{"an object as it is", mcp.JSON(`{"b":1.0,"a":"\u0061"}`), `{"b":1.0,"a":"\u0061"}`},
+		{"a struct", struct{ City string }{"Bern"}, `{"City":"Bern"}`},
+		{"an array", []int{1}, ""},
+		{"a string", "x", ""},
+		{"a channel", make(chan int), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got string
+				p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+					raw, _ := req.Params.Lookup("arguments")
+					got = string(raw)
+					return mcp.Result{}, errUsual
+				}}
+				c := connect(t, p, &client.Options{Healing: client.Healing{Off: true}})
+				synctest.Wait()
+				got = ""
+				_, err := c.CallTool(t.Context(), "work", tt.args, nil)
+				if got != tt.want || (err == nil) != (tt.want != "") {
+					t.Errorf("it was sent %s, %v", got, err)
+				}
+			})
+		})
+	}
+}
