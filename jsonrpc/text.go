@@ -124,21 +124,18 @@ func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
 func appendString(dst, data []byte) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(data); {
+	for i := plain(data, 0); i < len(data); i = plain(data, i) {
 		switch c := data[i]; {
+		case c >= 0xC2 && c <= 0xDF && i+1 < len(data) && data[i+1]&0xC0 == 0x80:
+			i += 2
 		case c >= utf8.RuneSelf:
 			if i = validRunes(data, i); i < len(data) && data[i] >= utf8.RuneSelf {
 				dst = append(append(dst, data[start:i]...), "\ufffd"...)
 				i++
 				start = i
 			}
-		case c >= 0x20 && c != '"' && c != '\\':
-			i = plain(data, i+1)
 		default:
-			if start < i {
-				dst = append(dst, data[start:i]...)
-			}
-			dst = appendEscape(dst, c)
+			dst = appendEscape(append(dst, data[start:i]...), c)
 			i++
 			start = i
 		}
