@@ -18,8 +18,8 @@ import (
 const usage = `usage:
   peers echo|floor|floor-typed stdio
   peers echo|floor|floor-typed|floor-listen http ADDRESS
-  peers floor-bridge http ADDRESS COMMAND [ARGUMENT...]
-  peers client ARGUMENT...`
+  peers client KIND ...
+  peers floor-bridge http ADDRESS COMMAND [ARGUMENT...]`
 
 var errUsage = errors.New(usage)
 
