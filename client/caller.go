@@ -13,6 +13,7 @@ import (
 type guardedCaller struct {
 	caller mcp.Caller
 	clock  *clock
+	lent   func()      // gives the memory of the result back; nil if it is the result's
 	used   atomic.Bool // something has come for the call, which is not to be made again
 }
 
@@ -32,6 +33,9 @@ func (g *guardedCaller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, 
 	defer g.clock.resume()
 	return g.caller.Ask(ctx, req)
 }
+
+// Lend implements [transport.Borrower].
+func (g *guardedCaller) Lend(free func()) { g.lent = free }
 
 // Release implements [mcp.Releaser]; nobody waits on a line here.
 func (g *guardedCaller) Release(ctx context.Context, retry time.Duration) error {

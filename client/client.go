@@ -9,8 +9,6 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // A Client is a connection to a server that heals. It is safe for concurrent use.
@@ -130,6 +128,7 @@ func (c *Client) Server(ctx context.Context) (*mcp.DiscoverResult, error) {
 // client, this client adds.
 func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	own := *req
+	own.Params = req.Params.Indexed() // it is looked into again and again
 	c.introduce(&own.Meta)
 	ctx, clock := c.startClock(ctx, nil)
 	defer clock.done()
@@ -174,24 +173,34 @@ type CallOptions struct {
 // request makes a typed request and decodes its result into result, a pointer, or
 // nil for none.
 func (c *Client) request(ctx context.Context, method string, params any, opts *CallOptions, result any) error {
-	raw, err := c.raw(ctx, method, params, opts)
+	caller := guardedCaller{caller: &answerer{client: c, opts: opts}}
+	raw, err := c.rawFor(ctx, method, params, opts, &caller)
 	if err != nil || result == nil {
 		return err
 	}
-	if err := json.Unmarshal(raw.Raw(), result); err != nil {
+	if err := raw.Decode(result); err != nil {
 		return badReply(method, err)
+	}
+	if caller.lent != nil && mcp.MayNeedInput(method) {
+		caller.lent() // of such results nobody keeps anything but what was decoded
 	}
 	return nil
 }
 
 func (c *Client) raw(ctx context.Context, method string, params any, opts *CallOptions) (mcp.Result, error) {
+	return c.rawFor(ctx, method, params, opts, &guardedCaller{caller: &answerer{client: c, opts: opts}})
+}
+
+// rawFor is raw for a caller that has no clock yet.
+func (c *Client) rawFor(ctx context.Context, method string, params any, opts *CallOptions, caller *guardedCaller) (mcp.Result, error) {
 	req, err := c.newRequest(method, params, opts)
 	if err != nil {
 		return mcp.Result{}, err
 	}
 	ctx, clock := c.startClock(ctx, opts)
 	defer clock.done()
-	return c.complete(ctx, req, &guardedCaller{caller: &answerer{client: c, opts: opts}, clock: clock})
+	caller.clock = clock
+	return c.complete(ctx, req, caller)
 }
 
 func (c *Client) startClock(ctx context.Context, opts *CallOptions) (context.Context, *clock) {

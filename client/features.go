@@ -2,12 +2,10 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"sync"
 
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -15,35 +13,18 @@ import (
 // an object; nil stands for none. That the tool itself has failed is said by the
 // result ([mcp.CallToolResult.Failed]).
 func (c *Client) CallTool(ctx context.Context, name string, arguments any, opts *CallOptions) (*mcp.CallToolResult, error) {
-	raw, err := objectOf(arguments)
+	params, free, err := callParams(name, arguments)
 	if err != nil {
 		return nil, fmt.Errorf("arguments of the tool %q: %w", name, err)
 	}
-	params := mcp.CallToolParams{Name: name, Arguments: raw}
+	if copies(c.link.dialer.target) {
+		defer free()
+	}
 	var result mcp.CallToolResult
 	if err := c.request(ctx, mcp.MethodCallTool, params, opts, &result); err != nil {
 		return nil, err
 	}
 	return &result, nil
-}
-
-// objectOf encodes the arguments of a tool. Many servers refuse a call without
-// any.
-func objectOf(arguments any) (mcp.JSON, error) {
-	if arguments == nil {
-		return mcp.JSON("{}"), nil
-	}
-	raw, err := mcp.NewJSON(arguments)
-	switch {
-	case err != nil:
-		return nil, err
-	case string(raw) == "null":
-		return mcp.JSON("{}"), nil
-	}
-	if v := jsonrpc.Trusted(raw); !v.IsObject() {
-		return nil, errors.New("an object was expected")
-	}
-	return raw, nil
 }
 
 // ReadResource reads a resource. The server is asked each time, whatever it says of

@@ -13,6 +13,10 @@ type Builder struct {
 // NewBuilder returns a builder with memory for an object of size bytes.
 func NewBuilder(size int) Builder { return Builder{raw: make([]byte, 0, size)} }
 
+// NewBuilderIn returns a builder that appends to memory, which is empty and the
+// builder's from then on.
+func NewBuilderIn(memory []byte) Builder { return Builder{raw: memory[:0]} }
+
 // Add adds a member. AppendValue appends its value to dst: one valid JSON value
 // without line breaks between tokens. A name must not be added twice.
 func (b *Builder) Add(name string, appendValue func(dst []byte) []byte) {

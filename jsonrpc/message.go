@@ -29,6 +29,9 @@ type Message struct {
 	Body   Value  // params of a request or notification, result or error of a response
 	Meta   Value  // params._meta, absent if there is none
 	Failed bool   // a response whose Body is an error
+	// Memory is what the message lies in, if whoever has read it wants that back
+	// when nobody needs the message any more. Scan leaves it nil.
+	Memory []byte
 }
 
 // A MessageError says why bytes are not a JSON-RPC message that this package
@@ -284,13 +287,13 @@ func (e *envelope) checkResponse(m *Message) error {
 	return nil
 }
 
-// AppendRequest appends a request to dst, in one line. Absent params are left
-// out.
-func AppendRequest(dst []byte, id ID, method string, params *Value) []byte {
+// AppendRequest appends a request, with edits to its params, to dst, in one line.
+// Absent params are left out.
+func AppendRequest(dst []byte, id ID, method string, params *Value, edits ...Edit) []byte {
 	dst = append(dst, `{"jsonrpc":"2.0","id":`...)
 	dst = id.appendTo(dst)
 	dst = append(dst, `,"method":`...)
-	return appendCall(dst, method, params)
+	return appendCall(dst, method, params, edits...)
 }
 
 // AppendNotification appends a notification to dst, in one line.
@@ -299,11 +302,11 @@ func AppendNotification(dst []byte, method string, params *Value) []byte {
 	return appendCall(dst, method, params)
 }
 
-func appendCall(dst []byte, method string, params *Value) []byte {
+func appendCall(dst []byte, method string, params *Value, edits ...Edit) []byte {
 	dst = AppendString(dst, method)
-	if !params.IsZero() {
+	if !params.IsZero() || len(edits) > 0 {
 		dst = append(dst, `,"params":`...)
-		dst = params.AppendTo(dst)
+		dst = AppendEdited(dst, params, edits...)
 	}
 	return append(dst, '}')
 }

@@ -22,6 +22,32 @@ func Unquote(raw []byte) (string, bool) {
 	return unsafe.String(unsafe.SliceData(text), len(text)), true
 }
 
+// UnquotePrefix is Unquote for the JSON string that raw, which is known to be valid,
+// begins with. It returns what follows it.
+func UnquotePrefix(raw []byte) (text string, rest []byte, ok bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", raw, false
+	}
+	end := quoteOrSlash(raw, 1)
+	if end >= len(raw) {
+		return "", raw, false
+	}
+	if raw[end] == '"' {
+		return string(raw[1:end]), raw[end+1:], true
+	}
+	dst := append(make([]byte, 0, len(raw)), raw[1:end]...)
+	for end < len(raw) && raw[end] == '\\' {
+		dst, end = appendEscaped(dst, raw, end)
+		next := min(quoteOrSlash(raw, end), len(raw))
+		dst = append(dst, raw[end:next]...)
+		end = next
+	}
+	if end >= len(raw) {
+		return "", raw, false
+	}
+	return unsafe.String(unsafe.SliceData(dst), len(dst)), raw[end+1:], true
+}
+
 // appendUnescaped appends the inside of a valid JSON string without escapes.
 func appendUnescaped(dst, raw []byte) []byte {
 	for i := 0; i < len(raw); {
@@ -32,28 +58,32 @@ func appendUnescaped(dst, raw []byte) []byte {
 			i = end
 			continue
 		}
-		switch c = raw[i+1]; c {
-		case 'b':
-			dst = append(dst, '\b')
-		case 'f':
-			dst = append(dst, '\f')
-		case 'n':
-			dst = append(dst, '\n')
-		case 'r':
-			dst = append(dst, '\r')
-		case 't':
-			dst = append(dst, '\t')
-		case 'u':
-			r, n := unescapeRune(raw[i:])
-			dst = utf8.AppendRune(dst, r)
-			i += n
-			continue
-		default:
-			dst = append(dst, c)
-		}
-		i += 2
+		dst, i = appendEscaped(dst, raw, i)
 	}
 	return dst
+}
+
+// appendEscaped appends the character whose escape begins at i, and returns the
+// index after that.
+func appendEscaped(dst, raw []byte, i int) ([]byte, int) {
+	switch c := raw[i+1]; c {
+	case 'b':
+		dst = append(dst, '\b')
+	case 'f':
+		dst = append(dst, '\f')
+	case 'n':
+		dst = append(dst, '\n')
+	case 'r':
+		dst = append(dst, '\r')
+	case 't':
+		dst = append(dst, '\t')
+	case 'u':
+		r, n := unescapeRune(raw[i:])
+		return utf8.AppendRune(dst, r), i + n
+	default:
+		dst = append(dst, c)
+	}
+	return dst, i + 2
 }
 
 // textEnd returns the index after i of the next backslash, or len(raw).
@@ -94,21 +124,18 @@ func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
 func appendString(dst, data []byte) []byte {
 	dst = append(dst, '"')
 	start := 0
-	for i := 0; i < len(data); {
+	for i := plain(data, 0); i < len(data); i = plain(data, i) {
 		switch c := data[i]; {
+		case c >= 0xC2 && c <= 0xDF && i+1 < len(data) && data[i+1]&0xC0 == 0x80:
+			i += 2
 		case c >= utf8.RuneSelf:
 			if i = validRunes(data, i); i < len(data) && data[i] >= utf8.RuneSelf {
 				dst = append(append(dst, data[start:i]...), "\ufffd"...)
 				i++
 				start = i
 			}
-		case c >= 0x20 && c != '"' && c != '\\':
-			i = plain(data, i+1)
 		default:
-			if start < i {
-				dst = append(dst, data[start:i]...)
-			}
-			dst = appendEscape(dst, c)
+			dst = appendEscape(append(dst, data[start:i]...), c)
 			i++
 			start = i
 		}

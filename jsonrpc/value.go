@@ -157,6 +157,28 @@ func (v *Value) Get(name string) Value {
 	return Value{raw: raw, oneLine: v.oneLine}
 }
 
+// IsDistinct reports whether the members of an object have different names; of one
+// with many members it says that they have not.
+func (v *Value) IsDistinct() bool {
+	n := 0
+	for m := range v.members {
+		name := m.nameIn(v.raw)
+		before := 0
+		for other := range v.members {
+			if before == n {
+				break
+			}
+			if before++; string(other.nameIn(v.raw)) == string(name) {
+				return false
+			}
+		}
+		if n++; n > linearNames {
+			return false
+		}
+	}
+	return true
+}
+
 // LookupString returns the member called name if it is a string, unescaped.
 func (v *Value) LookupString(name string) (string, bool) {
 	raw, _ := v.Lookup(name)
@@ -302,6 +324,32 @@ func Elements(raw []byte) [][]byte {
 	}
 	items, _, _ := s.elements(math.MaxInt)
 	return items
+}
+
+// IndexedItems yields the elements of the JSON array raw, which is known to be
+// valid, with an index of those that are objects; none if raw is not an array.
+func IndexedItems(raw []byte) iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		s := scanner{data: raw, trusted: true}
+		if s.space() != '[' {
+			return
+		}
+		s.pos++
+		for s.space() != ']' && s.pos < len(s.data) {
+			if s.data[s.pos] == ',' {
+				s.pos++
+			}
+			s.breaks = false
+			var v Value
+			if s.indexed(&v, 1) != nil {
+				return
+			}
+			v.oneLine = !s.breaks
+			if !yield(v) {
+				return
+			}
+		}
+	}
 }
 
 // Items yields what Elements returns, without memory for all of it at once.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+
 	json "github.com/go-json-experiment/json"
 )
 
@@ -186,20 +188,14 @@ func appendContent(dst []byte, block Content) ([]byte, error) {
 
 // UnmarshalJSON decodes an array of blocks.
 func (c *Contents) UnmarshalJSON(data []byte) error {
-	var items []JSON
-	if err := json.Unmarshal(data, &items); err != nil {
+	array, err := jsonrpc.ParseValue(data)
+	if err != nil {
 		return err
 	}
-	blocks := make(Contents, len(items))
-	for i, item := range items {
-		block, err := readContent(item)
-		if err != nil {
-			return err
-		}
-		blocks[i] = block
+	if raw := array.Raw(); raw[0] != '[' && !array.IsNull() {
+		return errors.New("an array of content was expected")
 	}
-	*c = blocks
-	return nil
+	return c.read(array.Raw())
 }
 
 func readContent(data []byte) (Content, error) {

@@ -86,9 +86,15 @@ var (
 // reserved keys of _meta for revision, and progress under token, which may be
 // absent. Bytes that need no change are not changed.
 func ForModern(req *Request, revision Revision, token jsonrpc.ID) jsonrpc.Value {
+	return jsonrpc.Edited(&req.Params, EditsForModern(req, revision, token)...)
+}
+
+// EditsForModern returns the edits that make the params of req what ForModern
+// returns.
+func EditsForModern(req *Request, revision Revision, token jsonrpc.ID) []jsonrpc.Edit {
 	m := &req.Meta
 	if m.Revision == revision && token.Key() == m.ProgressToken.Key() {
-		return req.Params
+		return nil
 	}
 	client, capabilities := m.Client, m.Capabilities
 	if capabilities == nil {
@@ -105,26 +111,32 @@ func ForModern(req *Request, revision Revision, token jsonrpc.ID) jsonrpc.Value 
 		edits[3].Value = jsonrpc.AppendString(nil, string(m.LogLevel))
 	}
 	if m.Revision.Era() == Modern { // only the token differs
-		return editMeta(&req.Params, edits[4:]...)
+		return metaEdit(&req.Params, edits[4:]...)
 	}
-	return editMeta(&req.Params, edits[:]...)
+	return metaEdit(&req.Params, edits[:]...)
 }
 
 // ForLegacy returns the params of req as a legacy server needs them: without
 // the reserved keys of _meta, and with progress under token, which may be
 // absent. A _meta that this empties goes too.
 func ForLegacy(req *Request, token jsonrpc.ID) jsonrpc.Value {
+	return jsonrpc.Edited(&req.Params, EditsForLegacy(req, token)...)
+}
+
+// EditsForLegacy returns the edits that make the params of req what ForLegacy
+// returns.
+func EditsForLegacy(req *Request, token jsonrpc.ID) []jsonrpc.Edit {
 	meta := req.Params.Get(metaName)
 	if !meta.IsObject() && token.IsZero() {
-		return req.Params
+		return nil
 	}
 	if req.Meta.Revision.Era() == Legacy { // only the token differs
 		if token.Key() == req.Meta.ProgressToken.Key() {
-			return req.Params
+			return nil
 		}
-		return editMeta(&req.Params, jsonrpc.Edit{Name: MetaProgressToken, Value: token.Raw()})
+		return metaEdit(&req.Params, jsonrpc.Edit{Name: MetaProgressToken, Value: token.Raw()})
 	}
-	return editMeta(&req.Params,
+	return metaEdit(&req.Params,
 		jsonrpc.Edit{Name: MetaProtocolVersion},
 		jsonrpc.Edit{Name: MetaClientInfo},
 		jsonrpc.Edit{Name: MetaClientCapabilities},
@@ -136,16 +148,22 @@ func ForLegacy(req *Request, token jsonrpc.ID) jsonrpc.Value {
 // editMeta returns params with edits made to their _meta, which goes if that
 // leaves nothing of it.
 func editMeta(params *jsonrpc.Value, edits ...jsonrpc.Edit) jsonrpc.Value {
+	return jsonrpc.Edited(params, metaEdit(params, edits...)...)
+}
+
+// metaEdit returns the edit of params that makes edits to their _meta; none if that
+// changes nothing.
+func metaEdit(params *jsonrpc.Value, edits ...jsonrpc.Edit) []jsonrpc.Edit {
 	meta := params.Get(metaName)
 	wasEmpty := meta.IsObject() && meta.Len() == 0
 	raw := jsonrpc.AppendEdited(make([]byte, 0, len(meta.Raw())+256), &meta, edits...)
 	if string(raw) == "{}" && !wasEmpty {
 		if meta.IsZero() {
-			return *params
+			return nil
 		}
 		raw = nil
 	}
-	return jsonrpc.Edited(params, jsonrpc.Edit{Name: metaName, Value: raw})
+	return []jsonrpc.Edit{{Name: metaName, Value: raw}}
 }
 
 // WithSubscription returns params, or a result, with the subscription id set in

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/mcpsplice/mcpsplice/internal/longtext"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -18,7 +19,7 @@ type typed[In, Out any] struct {
 	input      *schema // nil if arguments are not checked
 	output     *schema // nil if results are not
 	presets    []preset
-	texts      []longText
+	texts      []longtext.Field
 	structured bool // a string is structured content
 }
 

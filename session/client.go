@@ -17,7 +17,8 @@ import (
 type Wire interface {
 	// Call sends a request for call and waits for its result, delivering to
 	// caller what comes for it meanwhile. Errors are those of the contract.
-	Call(ctx context.Context, call *inflight.Call, method string, params *jsonrpc.Value, caller mcp.Caller) (mcp.Result, error)
+	// Edits are made to params on the way.
+	Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error)
 	// Notify sends a notification.
 	Notify(ctx context.Context, method string, params *jsonrpc.Value) error
 	// Reply answers a request of the server.
@@ -125,7 +126,7 @@ func (c *Client) Begin(ctx context.Context) (mcp.Result, error) {
 	}
 	defer call.End()
 	params := c.InitializeParams()
-	return c.wire.Call(ctx, call, mcp.MethodInitialize, &params, mcp.NoCaller{})
+	return c.wire.Call(ctx, call, &params, mcp.NoCaller{})
 }
 
 // Initialized takes up the server's InitializeResult and ends the handshake.
@@ -170,8 +171,7 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	if !req.Meta.ProgressToken.IsZero() {
 		token = jsonrpc.IntID(call.ID)
 	}
-	params := mcp.ForLegacy(req, token)
-	return c.wire.Call(ctx, call, req.Method, &params, caller)
+	return c.wire.Call(ctx, call, &req.Params, caller, mcp.EditsForLegacy(req, token)...)
 }
 
 // refuseRetry refuses the retry of a request that needed input: a legacy server
@@ -197,7 +197,7 @@ func (c *Client) request(ctx context.Context, method string, edits ...jsonrpc.Ed
 	}
 	defer call.End()
 	params := jsonrpc.Edited(&jsonrpc.Value{}, edits...)
-	return c.wire.Call(ctx, call, method, &params, mcp.NoCaller{})
+	return c.wire.Call(ctx, call, &params, mcp.NoCaller{})
 }
 
 // levelTimeout bounds setting the log level: a call does not wait for it longer.

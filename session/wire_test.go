@@ -38,7 +38,10 @@ func (w *wire) note(format string, args ...any) {
 	w.arrived <- struct{}{}
 }
 
-func (w *wire) Call(ctx context.Context, call *inflight.Call, method string, params *jsonrpc.Value, caller mcp.Caller) (mcp.Result, error) {
+func (w *wire) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
+	edited := jsonrpc.Edited(params, edits...)
+	params = &edited
+	method := call.Request.Method
 	w.note("%s %s", method, params.Raw())
 	if w.serve == nil {
 		answer(call, "{}")

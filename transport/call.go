@@ -12,9 +12,10 @@ import (
 
 // Call sends a request for call and waits for its result. It is how an era
 // speaks; see session.Wire.
-func (c *Conn) Call(ctx context.Context, call *inflight.Call, method string, params *jsonrpc.Value, caller mcp.Caller) (mcp.Result, error) {
+func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
+	method := call.Request.Method
 	over, err := c.request(ctx, call, func(dst []byte) []byte {
-		return jsonrpc.AppendRequest(dst, jsonrpc.IntID(call.ID), method, params)
+		return jsonrpc.AppendRequest(dst, jsonrpc.IntID(call.ID), method, params, edits...)
 	})
 	if err != nil {
 		return mcp.Result{}, c.notSent(ctx, method, err)
@@ -29,6 +30,9 @@ func (c *Conn) Call(ctx context.Context, call *inflight.Call, method string, par
 	}
 	if !m.Body.IsObject() {
 		return mcp.Result{}, &mcp.CallError{Method: method, Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
+	}
+	if r, ok := c.link.(recycler); ok {
+		Lend(caller, m.Memory, r.Recycle)
 	}
 	return mcp.Result{Value: m.Body}, nil
 }

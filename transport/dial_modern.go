@@ -39,7 +39,7 @@ func (s *modern) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	if !req.Meta.ProgressToken.IsZero() {
 		token = jsonrpc.IntID(call.ID)
 	}
-	params := mcp.ForModern(req, s.revision, token)
+	edits := mcp.EditsForModern(req, s.revision, token)
 	if req.Method == mcp.MethodListen {
 		filter, err := mcp.ReadFilter(&req.Params)
 		if err != nil {
@@ -51,9 +51,11 @@ func (s *modern) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		if filter.Empty() {
 			return listenToNothing(ctx, call, caller)
 		}
+		params := jsonrpc.Edited(&req.Params, edits...)
 		params = mcp.WithoutSession(&params)
+		return s.conn.Call(ctx, call, &params, caller)
 	}
-	return s.conn.Call(ctx, call, req.Method, &params, caller)
+	return s.conn.Call(ctx, call, &req.Params, caller, edits...)
 }
 
 // listenToNothing serves a listen call that asks for nothing that a modern server

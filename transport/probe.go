@@ -184,7 +184,7 @@ func (c *Conn) discoverAs(ctx context.Context, revision mcp.Revision) (mcp.Resul
 	}
 	defer call.End()
 	params := mcp.ForModern(req, revision, jsonrpc.ID{})
-	return c.Call(ctx, call, req.Method, &params, mcp.NoCaller{})
+	return c.Call(ctx, call, &params, mcp.NoCaller{})
 }
 
 func (c *Conn) beModern(discover mcp.Result) error {

@@ -85,6 +85,7 @@ func (c *Conn) received(data []byte) {
 		c.unreadable(&m, err)
 		return
 	}
+	m.Memory = data
 	c.take(&m)
 }
 

@@ -94,6 +94,9 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 	} else {
 		call, loosely = c.Find(m.ID)
 	}
+	if loosely {
+		m.Memory = nil // the reader goes on to name the id
+	}
 	if call != nil {
 		call.finish(m, nil)
 	}

@@ -33,6 +33,7 @@ var layout = []row{
 	// imports allow.
 	{dir: "internal/sse", reach: nothing},
 	{dir: "internal/process", reach: nothing},
+	{dir: "internal/longtext", reach: nothing},
 	{dir: "internal/exampletest", reach: nothing},
 
 	{dir: "jsonrpc", reach: nothing},

@@ -55,11 +55,10 @@ func (e *legacyEra) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 var _ session.Wire = (*legacyEra)(nil)
 
 // Call implements [session.Wire].
-func (e *legacyEra) Call(ctx context.Context, call *inflight.Call, method string, params *jsonrpc.Value, caller mcp.Caller) (mcp.Result, error) {
-	size := len(params.Raw()) + 96
+func (e *legacyEra) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
 	t := &trip{
 		conn: e.conn, era: e, call: call, header: e.conn.newHeader(e),
-		body: jsonrpc.AppendRequest(make([]byte, 0, size), jsonrpc.IntID(call.ID), method, params),
+		body: appendRequest(call, params, edits),
 	}
 	return t.run(ctx, caller)
 }

@@ -126,9 +126,10 @@ func (e *modernEra) trip(call *inflight.Call) (*trip, error) {
 	if !req.Meta.ProgressToken.IsZero() {
 		token = jsonrpc.IntID(call.ID)
 	}
-	params := mcp.ForModern(req, e.revision, token)
+	params, edits := req.Params, mcp.EditsForModern(req, e.revision, token)
 	if req.Method == mcp.MethodListen {
-		params = mcp.WithoutSession(&params)
+		params = jsonrpc.Edited(&params, edits...)
+		params, edits = mcp.WithoutSession(&params), nil
 	}
 	header := e.conn.newHeader(e)
 	header[methodHeader] = []string{req.Method}
@@ -141,8 +142,7 @@ func (e *modernEra) trip(call *inflight.Call) (*trip, error) {
 			}
 		}
 	}
-	size := len(params.Raw()) + 96
-	body := jsonrpc.AppendRequest(make([]byte, 0, size), jsonrpc.IntID(call.ID), req.Method, &params)
+	body := appendRequest(call, &params, edits)
 	return &trip{conn: e.conn, era: e, call: call, header: header, body: body}, nil
 }
 

@@ -105,7 +105,7 @@ func (o *output) readBody() ([]byte, *reject) {
 	if size > limit {
 		return nil, tooLarge(strconv.FormatInt(size, 10), limit)
 	}
-	body, err := readAll(o.r.Body, size, limit)
+	body, err := readAll(o.r.Body, size, limit, believed)
 	switch {
 	case errors.Is(err, errTooLarge):
 		return nil, tooLarge("more than "+strconv.FormatInt(limit, 10), limit)
@@ -162,7 +162,7 @@ func recycle(body []byte) {
 }
 
 // readAll reads to the end. A size that is told, and not negative, saves growing.
-func readAll(r io.Reader, size, limit int64) ([]byte, error) {
+func readAll(r io.Reader, size, limit, believed int64) ([]byte, error) {
 	if size < 0 {
 		var buf bytes.Buffer
 		n, err := buf.ReadFrom(io.LimitReader(r, limit+1))

@@ -279,7 +279,7 @@ func (h *Handler) post(out *output) *reject {
 		h.wait(p, open)
 		return nil
 	}
-	p.reuse = rej == nil && !p.kept && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize
+	p.reuse = rej == nil && !p.handed && !p.kept && p.m.Kind == jsonrpc.Request && mcp.MethodName(p.m.Method) != mcp.MethodInitialize
 	return rej
 }
 

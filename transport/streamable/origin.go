@@ -15,6 +15,7 @@ import (
 // An origin is where a server is, and what is sent to it and nobody else.
 type origin struct {
 	url     string
+	parsed  *url.URL    // url, as net/http wants it
 	header  http.Header // as configured, without what belongs to the protocol
 	secrets []string    // what must not be repeated in an error
 }
@@ -28,7 +29,12 @@ func newOrigin(address string, configured http.Header) (origin, error) {
 	if err != nil {
 		return origin{}, err
 	}
-	return origin{url: address, header: header, secrets: secretsOf(u, header)}, nil
+	// net/http has its own ways with an address, such as with a port that is empty.
+	req, err := http.NewRequest(http.MethodPost, address, nil)
+	if err != nil {
+		return origin{}, fmt.Errorf("%q is no http or https URL", redacted(address))
+	}
+	return origin{url: address, parsed: req.URL, header: header, secrets: secretsOf(u, header)}, nil
 }
 
 // protocolHeaders belong to the transport, HTTP or the protocol. With an
@@ -182,6 +188,7 @@ func portFor(u *url.URL) string {
 // Limits of network connections.
 const (
 	maxIdleConns   = 64
+	writeBuffer    = 64 << 10 // bytes; what is longer takes more than one write
 	maxReplyHeader = 1 << 20
 	idleConn       = 90 * time.Second
 	// A connection that has been silent for so long is asked whether it still
@@ -197,6 +204,7 @@ func newTransport(connect time.Duration) *http.Transport {
 		MaxIdleConnsPerHost:    maxIdleConns,
 		IdleConnTimeout:        idleConn,
 		MaxResponseHeaderBytes: maxReplyHeader,
+		WriteBufferSize:        writeBuffer,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
 	}

@@ -77,15 +77,20 @@ func wantsAuthorization(resp *http.Response) bool {
 func isSuccess(status int) bool { return status >= 200 && status < 300 }
 
 // readReply takes the response from a reply that is no event stream. It returns
-// why there is none.
-func (t *trip) readReply(resp *http.Response) error {
-	data, err := readLimited(resp.Body, t.conn.opts.MaxBody)
+// whether the body was read to its end, and why there is no response.
+func (t *trip) readReply(resp *http.Response) (whole bool, _ error) {
+	data, err := readLimited(resp, t.conn.opts.MaxBody)
 	if e, ok := errors.AsType[*mcp.CallError](err); ok {
-		return e
+		return false, e
 	}
 	if err != nil {
-		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", err)}
+		return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", err)}
 	}
+	return true, t.readBody(resp, data)
+}
+
+// readBody takes the response from the body of a reply.
+func (t *trip) readBody(resp *http.Response, data []byte) error {
 	if t.conn.opts.Tap != nil && len(data) > 0 {
 		t.conn.opts.Tap(false, data)
 	}
@@ -97,10 +102,12 @@ func (t *trip) readReply(resp *http.Response) error {
 	case lost && !t.refusesMethod(data):
 		return t.conn.sessionLost()
 	}
-	if status := t.conn.statusError(resp, data); status.RetryAfter > 0 && !isSuccess(resp.StatusCode) {
-		t.busy.Store(status)
+	if !isSuccess(resp.StatusCode) {
+		if status := t.conn.statusError(resp, data); status.RetryAfter > 0 {
+			t.busy.Store(status)
+		}
 	}
-	responded, err := t.take(data)
+	responded, err := t.takeBody(data)
 	switch {
 	case responded:
 		return nil
@@ -156,18 +163,27 @@ func badReply(err error) error {
 	return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's reply is no JSON-RPC response to the request"}
 }
 
+// takeBody is take for a body, whose memory is nobody else's.
+func (t *trip) takeBody(data []byte) (responded bool, err error) {
+	if jsonrpc.IsBatch(data) {
+		return t.take(data)
+	}
+	return t.message(data, data)
+}
+
 // take takes the message in data, or the messages of the batch that it is, and
 // reports whether the response was among them. The error says what else there
 // was.
 func (t *trip) take(data []byte) (responded bool, err error) {
-	items := [][]byte{data}
-	if jsonrpc.IsBatch(data) && t.era.batches() {
-		if items, err = jsonrpc.SplitBatch(data); err != nil {
-			return false, err
-		}
+	if !jsonrpc.IsBatch(data) || !t.era.batches() {
+		return t.message(data, nil)
+	}
+	items, err := jsonrpc.SplitBatch(data)
+	if err != nil {
+		return false, err
 	}
 	for _, item := range items {
-		done, ierr := t.message(item)
+		done, ierr := t.message(item, nil)
 		responded = responded || done
 		err = errors.Join(err, ierr)
 	}
@@ -175,8 +191,8 @@ func (t *trip) take(data []byte) (responded bool, err error) {
 }
 
 // message takes one message and reports whether it was the response. The error
-// says what it was if it is of no use.
-func (t *trip) message(data []byte) (responded bool, err error) {
+// says what it was if it is of no use. Memory is what may be used again after it.
+func (t *trip) message(data, memory []byte) (responded bool, err error) {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(data, &m); err != nil {
 		if m.Kind == jsonrpc.Response && answers(&m, t.call) {
@@ -197,6 +213,7 @@ func (t *trip) message(data []byte) (responded bool, err error) {
 	if !answers(&m, t.call) && !(m.ID.IsZero() && m.Failed) {
 		return false, fmt.Errorf("a response to id %.80s, not %d", m.ID, t.call.ID)
 	}
+	m.Memory = memory
 	t.reply(&m)
 	return true, nil
 }

@@ -3,6 +3,8 @@ package streamable
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"errors"
 	"io"
 	"net/http"
 
@@ -41,28 +43,90 @@ func (s *site) leave() {
 // send makes one HTTP request to the address of the server. The error says
 // whether it may have reached it.
 func (s *site) send(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
-	return s.sendTo(ctx, method, s.origin.url, body, header)
+	// The address has been looked at before.
+	req, err := newHTTPRequest(ctx, method, "", body)
+	if err != nil {
+		return nil, err
+	}
+	address := *s.origin.parsed
+	req.URL, req.Host = &address, address.Host
+	return s.do(req, body, header)
 }
 
 // sendTo is send to another address of the same origin.
 func (s *site) sendTo(ctx context.Context, method, address string, body []byte, header http.Header) (*http.Response, error) {
+	req, err := newHTTPRequest(ctx, method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	return s.do(req, body, header)
+}
+
+func newHTTPRequest(ctx context.Context, method, address string, body []byte) (*http.Request, error) {
 	var reader io.Reader
 	if body != nil {
-		reader = bytes.NewReader(body)
+		reader = bytes.NewReader(body) // with any other reader, net/http writes the headers apart
 	}
 	req, err := http.NewRequestWithContext(ctx, method, address, reader)
 	if err != nil {
 		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: unaddressed(err)}
 	}
+	return req, nil
+}
+
+// do makes a request.
+func (s *site) do(req *http.Request, body []byte, header http.Header) (*http.Response, error) {
 	req.Header = header
 	if s.opts.Tap != nil && body != nil {
 		s.opts.Tap(true, body)
 	}
-	resp, err := s.http.Do(req)
+	resp, err := s.roundTrip(req)
 	if err != nil {
-		return nil, notAnswered(ctx, unaddressed(err))
+		return nil, notAnswered(req.Context(), unaddressed(err))
 	}
 	return resp, nil
+}
+
+// roundTrip makes a request, as an [http.Client] does, which would copy what only
+// redirects need.
+func (s *site) roundTrip(req *http.Request) (*http.Response, error) {
+	if req.URL.User != nil {
+		return s.http.Do(req)
+	}
+	resp, err := s.http.Transport.RoundTrip(req)
+	switch {
+	case answeredWithoutTLS(err):
+		return nil, http.ErrSchemeMismatch
+	case err != nil:
+		return nil, err
+	case resp.StatusCode < 300 || resp.StatusCode >= 400:
+		return resp, nil
+	}
+	follow := s.http
+	follow.Transport = &replay{first: resp, next: s.http.Transport}
+	return follow.Do(req)
+}
+
+// answeredWithoutTLS reports whether an error is that of a server which speaks HTTP
+// where TLS is due.
+func answeredWithoutTLS(err error) bool {
+	record, ok := errors.AsType[tls.RecordHeaderError](err)
+	return ok && string(record.RecordHeader[:]) == "HTTP/"
+}
+
+// A replay is an [http.RoundTripper] that has the reply to its first request.
+type replay struct {
+	first *http.Response
+	next  http.RoundTripper
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
+	if first := r.first; first != nil {
+		r.first = nil
+		return first, nil
+	}
+	return r.next.RoundTrip(req)
 }
 
 // badStatus returns what a reply without a message says.
@@ -93,7 +157,7 @@ func (s *site) statusOnly(resp *http.Response) error {
 
 // excerptOf returns the body of a reply that is no result, nothing if it is long.
 func excerptOf(resp *http.Response) []byte {
-	data, err := readLimited(resp.Body, drainBytes)
+	data, err := readLimited(resp, drainBytes)
 	if err != nil {
 		return nil
 	}

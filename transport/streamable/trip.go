@@ -16,6 +16,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
 )
 
 // ErrSessionLost says that the server does not know a legacy session any more.
@@ -36,18 +37,26 @@ type trip struct {
 	busy     atomic.Pointer[StatusError] // why the server did not take the request
 }
 
+// appendRequest returns the request that a call sends.
+func appendRequest(call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.Edit) []byte {
+	const around = 96 // of params, at most, as methods are short
+	size := len(params.Raw()) + around
+	for i := range edits {
+		size += len(edits[i].Name) + len(edits[i].Value)
+	}
+	return jsonrpc.AppendRequest(make([]byte, 0, size), jsonrpc.IntID(call.ID), call.Request.Method, params, edits...)
+}
+
 // run sends the request and waits for its result.
 func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	if ctx.Err() != nil {
 		return mcp.Result{}, givenUp(ctx, t.method(), mcp.NotSent, context.Cause(ctx))
 	}
 	// The stream may outlive ctx a little: see cancel of the eras.
-	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
-	unhook := context.AfterFunc(t.conn.ctx, stop)
+	sending, stop := context.WithCancel(t.conn.ctx)
 	err := t.conn.depart(func() {
 		defer stop()
-		defer unhook()
-		body := t.exchange(sending)
+		body := t.exchange(&tripContext{sending, ctx})
 		t.conn.trips.Done()
 		// The caller need not wait for this.
 		discard(body)
@@ -69,7 +78,23 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	if !m.Body.IsObject() {
 		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
 	}
+	transport.Lend(caller, m.Memory, recycle)
 	return mcp.Result{Value: m.Body}, nil
+}
+
+// A tripContext ends with its trip and has the values of the call.
+type tripContext struct {
+	context.Context
+	values context.Context
+}
+
+// Value implements [context.Context].
+func (c *tripContext) Value(key any) any {
+	// How the context ends is among its own values.
+	if own := c.Context.Value(key); own != nil {
+		return own
+	}
+	return c.values.Value(key)
 }
 
 // refusal returns the error that a response holds.
@@ -160,7 +185,12 @@ func (t *trip) exchange(ctx context.Context) io.ReadCloser {
 		t.call.Finish(err)
 		return rest
 	}
-	t.call.Finish(t.readReply(resp))
+	whole, err := t.readReply(resp)
+	t.call.Finish(err)
+	if whole {
+		_ = resp.Body.Close()
+		return http.NoBody
+	}
 	return resp.Body
 }
 
@@ -169,7 +199,11 @@ func isEventStream(resp *http.Response) bool {
 }
 
 func mediaType(resp *http.Response) string {
-	kind, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	value := resp.Header.Get("Content-Type")
+	if value == "application/json" || value == "text/event-stream" {
+		return value
+	}
+	kind, _, err := mime.ParseMediaType(value)
 	if err != nil {
 		return ""
 	}
@@ -222,20 +256,35 @@ const (
 
 // discard reads the rest of a body, within bounds, and closes it.
 func discard(body io.ReadCloser) {
+	if body == http.NoBody {
+		return
+	}
 	timer := time.AfterFunc(drainTime, func() { _ = body.Close() })
 	_, _ = io.CopyN(io.Discard, body, drainBytes)
 	timer.Stop()
 	_ = body.Close()
 }
 
-// readLimited reads at most limit bytes of a reply.
-func readLimited(r io.Reader, limit int) ([]byte, error) {
-	data, err := io.ReadAll(io.LimitReader(r, int64(limit)+1))
-	if len(data) > limit {
-		return nil, &mcp.CallError{
-			Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("the reply is longer than %d bytes", limit),
-		}
+// believedReply is how many bytes of memory a server gets for announcing a reply of
+// that size.
+const believedReply = 1 << 20
+
+// readLimited reads the body of a reply, of at most limit bytes.
+func readLimited(resp *http.Response, limit int) ([]byte, error) {
+	size := resp.ContentLength
+	if size > int64(limit) {
+		return nil, replyTooLong(limit)
+	}
+	data, err := readAll(resp.Body, size, int64(limit), believedReply)
+	if errors.Is(err, errTooLarge) {
+		return nil, replyTooLong(limit)
 	}
 	return data, err
+}
+
+func replyTooLong(limit int) error {
+	return &mcp.CallError{
+		Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.Answered,
+		Public: fmt.Sprintf("the reply is longer than %d bytes", limit),
+	}
 }

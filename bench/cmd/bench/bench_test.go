@@ -33,6 +33,7 @@ func TestRun(t *testing.T) {
 	for _, want := range []string{
 		"## Targets", "not measured", "## Streamable HTTP, 2026-07-28, 64 KiB", "## stdio, 2026-07-28, 100 B",
 		"| 2 | floor |", "| 2 | floor-typed |", "| floor-bridge |", "## Heap per call", "## Subscriptions over HTTP", "| floor-listen |",
+		"## Clients of `floor`, HTTP, 2026-07-28, 64 KiB", "| 2 | raw |",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in the report", want)
@@ -50,9 +51,10 @@ func TestRun(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &r)
 	}
-	// Two repetitions of two contestants over two transports in two cells, and
-	// of one bridge in four.
-	if want := 2 * (2*2*2 + 4); err != nil || len(r.Loads) != want {
+	// Two repetitions of two contestants over two transports in two cells, of one
+	// bridge in four, of one client over two transports in two, and of one over
+	// one.
+	if want := 2 * (2*2*2 + 4 + 3*2); err != nil || len(r.Loads) != want {
 		t.Errorf("-json: %d loads, %v; want %d", len(r.Loads), err, want)
 	}
 	for _, l := range r.Loads {
@@ -146,6 +148,14 @@ func TestTargets(t *testing.T) {
 			}
 		}
 	}
+	// A client that takes as much as the raw one.
+	for _, size := range []int{small, medium} {
+		for _, n := range []int{1, 16} {
+			for _, name := range []string{contest.RawClient, contest.SpliceClient} {
+				r.Loads = append(r.Loads, load{cell: cell{clientHTTP, wire.Legacy, size, n}, Contestant: name, PerSecond: 1, CPU: 1})
+			}
+		}
+	}
 	// And a bridge that starts too slowly.
 	r.Starts = []start{{Revision: wire.Legacy, Contestant: spliceBridge, Seconds: 1}}
 	got := make(map[string]int)
@@ -158,7 +168,7 @@ func TestTargets(t *testing.T) {
 			}
 		}
 	}
-	if got["reached"] != 8 || got["missed"] != 1 || got["not measured"] != 19 {
+	if got["reached"] != 12 || got["missed"] != 1 || got["not measured"] != 23 {
 		t.Errorf("verdicts %v in\n%s", got, &b)
 	}
 }

@@ -39,7 +39,7 @@ func correlate(ctx context.Context, o *options, out, progress io.Writer) error {
 		}
 	}
 	fmt.Fprintln(progress, "building the contestants")
-	paths, err := contest.Build(ctx, o.module, dir, list)
+	paths, err := contest.Build(ctx, o.module, dir, list, nil)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -49,11 +50,16 @@ func run(ctx context.Context, o *options, out, progress io.Writer) error {
 	defer os.RemoveAll(dir)
 	list := contest.Select(contest.All(), o.only.Regexp)
 	fmt.Fprintln(progress, "building the contestants")
-	paths, err := contest.Build(ctx, o.module, dir, list)
+	var clients []contest.Client
+	if slices.Contains(o.transports.values, client) {
+		clients = contest.SelectClients(contest.Clients(), o.only.Regexp, o.script != "")
+	}
+	paths, err := contest.Build(ctx, o.module, dir, list, clients)
 	if err != nil {
 		return err
 	}
-	m := &meter{options: o, paths: paths, home: dir, contestants: list, progress: progress}
+	paths.Script = o.script
+	m := &meter{options: o, paths: paths, home: dir, contestants: list, clients: clients, progress: progress}
 	began := time.Now()
 	machine := machineNow()
 	if err := m.measure(ctx); err != nil {
@@ -100,13 +106,14 @@ func parseOptions(args []string, errOut io.Writer) (*options, error) {
 	fs.Var(&o.only, "only", "measure contestants whose name matches this regular `expression`, and the floors")
 	fs.Var(&o.sizes, "sizes", "bytes of the text argument")
 	fs.Var(&o.inFlight, "inflight", "calls in flight")
-	fs.Var(&o.transports, "transports", "of stdio, http, bridge and listen")
+	fs.Var(&o.transports, "transports", "of stdio, http, bridge, listen and client")
 	fs.IntVar(&o.streams, "streams", o.streams, "subscriptions of one server")
 	fs.Var(&o.revisions, "revisions", "protocol revisions")
 	fs.StringVar(&o.json, "json", "", "write every single figure to this `file`")
 	fs.StringVar(&o.md, "md", "", "write the tables to this `file` too")
 	fs.StringVar(&o.dir, "dir", ".", "directory that -json and -md are relative to")
 	fs.StringVar(&o.module, "module", ".", "directory of the benchmarks' module")
+	fs.StringVar(&o.script, "ts", "", "`file` of the TypeScript client, if it is installed")
 	fs.IntVar(&o.calls, "calls", o.calls, "calls in all, of "+correlateCommand)
 	fs.IntVar(&o.connections, "connections", o.connections, "connections of "+correlateCommand)
 	if err := fs.Parse(args); err != nil {

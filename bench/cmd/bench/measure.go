@@ -25,6 +25,7 @@ type meter struct {
 	paths       contest.Paths
 	home        string
 	contestants []contest.Contestant
+	clients     []contest.Client
 	progress    io.Writer
 
 	results results
@@ -56,6 +57,10 @@ func (m *meter) measure(ctx context.Context) error {
 }
 
 func (m *meter) measureAll(ctx context.Context, rep int, t transport, r wire.Revision) {
+	if t == client {
+		m.measureClients(ctx, rep, r)
+		return
+	}
 	contestants := m.inTurn(rep, t, r)
 	if t == bridge {
 		for _, c := range contestants {
@@ -132,10 +137,14 @@ func bridgeCells(r wire.Revision) []cell {
 // note keeps a failure for the report. One contestant's failure does not end
 // the run.
 func (m *meter) note(c *contest.Contestant, t transport, r wire.Revision, err error) {
+	m.noteText(t, r, c.Name, err)
+}
+
+func (m *meter) noteText(t transport, r wire.Revision, name string, err error) {
 	if err == nil {
 		return
 	}
-	text := fmt.Sprintf("%s, %s, %s: %v", t, r, c.Name, err)
+	text := fmt.Sprintf("%s, %s, %s: %v", t, r, name, err)
 	m.results.Failures = append(m.results.Failures, text)
 	fmt.Fprintln(m.progress, "         failed:", text)
 }
@@ -211,7 +220,7 @@ func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 // measureHeaps takes the heap figures, once, as they hardly vary.
 func (m *meter) measureHeaps(ctx context.Context) {
 	for _, t := range m.options.transports.values {
-		if t == listen {
+		if t == listen || t == client {
 			continue
 		}
 		for _, r := range m.options.revisions.values {

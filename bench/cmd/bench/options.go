@@ -37,6 +37,7 @@ type options struct {
 	json, md           string
 	dir                string
 	module             string
+	script             string // of the TypeScript client; empty if there is none
 }
 
 // A transport is what contestants are compared over; bridges are a kind of
@@ -48,14 +49,15 @@ const (
 	http   = transport(contest.HTTP)
 	bridge = transport("bridge")
 	listen = transport("listen") // subscriptions over HTTP
+	client = transport("client") // clients, over both
 )
 
 func parseTransport(s string) (transport, error) {
 	switch t := transport(s); t {
-	case stdio, http, bridge, listen:
+	case stdio, http, bridge, listen, client:
 		return t, nil
 	}
-	return "", fmt.Errorf("unknown transport %q, want %s, %s, %s or %s", s, stdio, http, bridge, listen)
+	return "", fmt.Errorf("unknown transport %q, want %s, %s, %s, %s or %s", s, stdio, http, bridge, listen, client)
 }
 
 const (
@@ -84,7 +86,7 @@ func fullOptions() *options {
 		only:       pattern{regexp.MustCompile("")},
 		sizes:      list[int]{sizes, strconv.Atoi},
 		inFlight:   list[int]{[]int{1, 16, 256}, strconv.Atoi},
-		transports: list[transport]{[]transport{stdio, http, bridge, listen}, parseTransport},
+		transports: list[transport]{[]transport{stdio, http, bridge, listen, client}, parseTransport},
 		revisions:  list[wire.Revision]{[]wire.Revision{wire.Legacy, wire.Modern}, wire.ParseRevision},
 		heapSizes:  []int{small, kibi, medium, large},
 
@@ -115,6 +117,9 @@ func (o *options) quicken(given map[string]bool) {
 	o.heapSizes = []int{small, kibi}
 	o.mostInFlight = large
 	o.unchecked = false
+	if !given["transports"] {
+		o.script = "" // it takes seconds to warm up
+	}
 }
 
 func (o *options) validate() error {

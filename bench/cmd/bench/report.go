@@ -28,6 +28,7 @@ func render(r *results) []byte {
 	}
 	renderBridges(&b, r)
 	renderListen(&b, r)
+	renderClients(&b, r)
 	renderHeaps(&b, r)
 	if len(r.Failures) > 0 {
 		b.WriteString("\n## Not measured\n\n")
@@ -39,7 +40,7 @@ func render(r *results) []byte {
 }
 
 func renderTargets(b *bytes.Buffer, r *results) {
-	b.WriteString("\n## Targets\n\nRatios are to `floor`, a bridge's to `floor-bridge`; those of typed tools, which\ncheck their arguments, say to what.\n\n")
+	b.WriteString("\n## Targets\n\nRatios are to `floor`, a bridge's to `floor-bridge`; those of typed tools, which\ncheck their arguments, and of clients, say to what.\n\n")
 	row(b, "target", "revision", "limit", "figure", "verdict")
 	rule(b, "lllrl")
 	for _, t := range targets() {

@@ -32,8 +32,11 @@ type cell struct {
 
 // limit is the contestant that the others are compared with.
 func (t transport) limit() string {
-	if t == bridge {
+	switch t {
+	case bridge:
 		return contest.FloorBridge
+	case clientHTTP, clientStdio:
+		return contest.RawClient
 	}
 	return contest.Floor
 }

@@ -96,7 +96,7 @@ func targets() []target {
 		{"bridge, 100 B, 16 in flight: throughput", 0.6, true, times, ratioTo(bridge, small, 16, perSecond)},
 		{"bridge: start to first tools/list", 0.015, false, seconds, bridgeStart},
 	}
-	return slices.Concat(list, typedTargets(), listenTargets())
+	return slices.Concat(list, typedTargets(), listenTargets(), clientTargets())
 }
 
 // typedTargets returns the targets of tools that are functions of Go types, with
@@ -126,8 +126,11 @@ func typedTargets() []target {
 }
 
 func shortTitle(t transport) string {
-	if t == http {
+	switch t {
+	case http, clientHTTP:
 		return "HTTP"
+	case clientStdio:
+		return "stdio"
 	}
 	return string(t)
 }

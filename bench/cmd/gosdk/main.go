@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpsplice/mcpsplice/bench/internal/drive"
 	"github.com/mcpsplice/mcpsplice/bench/internal/memstats"
 	"github.com/mcpsplice/mcpsplice/bench/internal/serve"
 	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
@@ -30,6 +31,9 @@ func main() {
 }
 
 func run(args []string) error {
+	if len(args) > 0 && args[0] == drive.Command {
+		return drive.Main(args, connect)
+	}
 	s := newServer(nil)
 	switch {
 	case len(args) == 1 && args[0] == "stdio":

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
+	"github.com/mcpsplice/mcpsplice/bench/internal/drive"
 	"github.com/mcpsplice/mcpsplice/bench/internal/memstats"
 	"github.com/mcpsplice/mcpsplice/bench/internal/serve"
 	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
@@ -30,6 +31,9 @@ func main() {
 }
 
 func run(args []string) error {
+	if len(args) > 0 && args[0] == drive.Command {
+		return drive.Main(args, connect)
+	}
 	if len(args) < 2 {
 		return errUsage
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/mcpsplice/mcpsplice/bench/internal/drive"
 	"github.com/mcpsplice/mcpsplice/bench/internal/memstats"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/server"
@@ -28,6 +29,9 @@ func main() {
 }
 
 func run(args []string) error {
+	if len(args) > 0 && args[0] == drive.Command {
+		return drive.Main(args, connect)
+	}
 	if len(args) < 2 {
 		return errUsage
 	}

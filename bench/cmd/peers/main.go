@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/mcpsplice/mcpsplice/bench/internal/drive"
 	"github.com/mcpsplice/mcpsplice/bench/internal/floor"
 	"github.com/mcpsplice/mcpsplice/bench/internal/memstats"
 	"github.com/mcpsplice/mcpsplice/bench/internal/serve"
@@ -17,6 +18,7 @@ import (
 const usage = `usage:
   peers echo|floor|floor-typed stdio
   peers echo|floor|floor-typed|floor-listen http ADDRESS
+  peers client KIND ...
   peers floor-bridge http ADDRESS COMMAND [ARGUMENT...]`
 
 var errUsage = errors.New(usage)
@@ -35,6 +37,9 @@ func main() {
 func run(args []string) error {
 	if len(args) < 2 {
 		return errUsage
+	}
+	if args[0] == drive.Command {
+		return drive.Main(args, drive.ConnectPlain)
 	}
 	name, transport, rest := args[0], args[1], args[2:]
 	switch {

@@ -28,6 +28,8 @@ var (
 // Paths says where the binaries are.
 type Paths struct {
 	dir string
+	// Script is the TypeScript client; empty if it is not installed.
+	Script string
 }
 
 func (p Paths) of(g Program) string { return filepath.Join(p.dir, g.name) }
@@ -35,13 +37,18 @@ func (p Paths) of(g Program) string { return filepath.Join(p.dir, g.name) }
 // floorStdio is the command of the server behind every bridge.
 func (p Paths) floorStdio() []string { return []string{p.of(peers), "floor", "stdio"} }
 
-// Build builds the programs of the contestants into dir. The directory module
+// Build builds the programs of the contestants and clients into dir. The directory module
 // is the benchmarks' own.
-func Build(ctx context.Context, module, dir string, list []Contestant) (Paths, error) {
+func Build(ctx context.Context, module, dir string, list []Contestant, clients []Client) (Paths, error) {
 	paths := Paths{dir: dir}
 	programs := []Program{peers}
 	for _, c := range list {
 		if !slices.Contains(programs, c.Program) {
+			programs = append(programs, c.Program)
+		}
+	}
+	for _, c := range clients {
+		if !c.Script && !slices.Contains(programs, c.Program) {
 			programs = append(programs, c.Program)
 		}
 	}

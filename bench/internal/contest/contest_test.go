@@ -29,7 +29,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if paths, err = contest.Build(context.Background(), moduleDir, dir, contest.All()); err != nil {
+	if paths, err = contest.Build(context.Background(), moduleDir, dir, contest.All(), contest.Clients()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -147,7 +147,7 @@ func (h *HTTP) Run(l Load) (*Sample, error) {
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	return newSample(elapsed, latencies...), nil
+	return NewSample(elapsed, latencies...), nil
 }
 
 // A quota tells the slots of a load whether to send another call. It is safe

@@ -143,7 +143,7 @@ func (p *Pipe) Run(l Load) (*Sample, error) {
 	for _, s := range w.slots {
 		p.turn = max(p.turn, s.turn)
 	}
-	return newSample(elapsed, w.latencies), nil
+	return NewSample(elapsed, w.latencies), nil
 }
 
 // A window is the calls in flight of one load.

@@ -38,7 +38,8 @@ func (s *Sample) Quantile(q float64) time.Duration {
 	return s.Latencies[min(int(q*float64(len(s.Latencies))), len(s.Latencies)-1)]
 }
 
-func newSample(elapsed time.Duration, latencies ...[]time.Duration) *Sample {
+// NewSample returns the sample of calls with these latencies.
+func NewSample(elapsed time.Duration, latencies ...[]time.Duration) *Sample {
 	all := slices.Concat(latencies...)
 	slices.Sort(all)
 	return &Sample{Calls: len(all), Elapsed: elapsed, Latencies: all}

@@ -159,7 +159,7 @@ func TestPipeSkipsNotifications(t *testing.T) {
 }
 
 func TestQuantile(t *testing.T) {
-	s := newSample(0, nil)
+	s := NewSample(0, nil)
 	if s.Quantile(0.5) != 0 {
 		t.Error("a quantile of nothing")
 	}

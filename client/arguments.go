@@ -1,0 +1,169 @@
+package client
+
+import (
+	"errors"
+	"reflect"
+	"sync"
+
+	"github.com/mcpsplice/mcpsplice/internal/longtext"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// callParams returns the params of a tool's call. Many servers refuse one without
+// any arguments. Free gives their memory back; it need not be called.
+func callParams(name string, arguments any) (params jsonrpc.Value, free func(), err error) {
+	long := takeLongTexts(arguments)
+	memory := takeMemory(paramsBytes + long.size())
+	b := jsonrpc.NewBuilderIn(memory)
+	b.Add("name", func(dst []byte) []byte { return jsonrpc.AppendString(dst, name) })
+	b.Add("arguments", func(dst []byte) []byte {
+		if long != nil {
+			dst, err = long.append(dst)
+		} else {
+			dst, err = appendObject(dst, arguments)
+		}
+		return dst
+	})
+	params = b.Value()
+	return params, func() { giveMemory(params.Raw()) }, err
+}
+
+// paramsBytes is how much memory params get beside their long texts.
+const paramsBytes = 256
+
+// Bounds of the memory of params that is used again: less is not worth it, and more
+// is not kept.
+const (
+	minKept = 16 << 10
+	maxKept = 2 << 20
+)
+
+// memory holds memory of params.
+var memory sync.Pool // of *[]byte
+
+// takeMemory returns memory for size bytes, or somewhat more.
+func takeMemory(size int) []byte {
+	if size >= minKept {
+		if kept, ok := memory.Get().(*[]byte); ok && cap(*kept) >= size {
+			return *kept
+		}
+	}
+	return make([]byte, 0, size)
+}
+
+func giveMemory(raw []byte) {
+	if cap(raw) >= minKept && cap(raw) <= maxKept {
+		memory.Put(&raw)
+	}
+}
+
+// appendObject appends the arguments of a tool, which must be an object.
+func appendObject(dst []byte, arguments any) ([]byte, error) {
+	if arguments == nil {
+		return append(dst, "{}"...), nil
+	}
+	start := len(dst)
+	dst, err := mcp.AppendJSON(dst, arguments)
+	if err != nil {
+		return dst, err
+	}
+	switch raw := dst[start:]; {
+	case string(raw) == "null":
+		return append(dst[:start], "{}"...), nil
+	case raw[0] != '{':
+		return dst, errors.New("an object was expected")
+	}
+	return dst, nil
+}
+
+// longArguments are arguments some of whose texts are long.
+type longArguments struct {
+	others any               // the arguments, with a short text instead of each long one
+	texts  map[string]string // by member
+}
+
+// takeLongTexts takes the long texts out of a struct; nil if there are none.
+func takeLongTexts(arguments any) *longArguments {
+	v := reflect.ValueOf(arguments)
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	var long *longArguments
+	var others reflect.Value
+	for _, f := range textsOf(v.Type()) {
+		text := v.Field(f.Index).String()
+		if len(text) < longtext.Bytes {
+			continue
+		}
+		if long == nil {
+			others = reflect.New(v.Type())
+			others.Elem().Set(v)
+			long = &longArguments{others: others.Interface(), texts: make(map[string]string, 1)}
+		}
+		others.Elem().Field(f.Index).SetString("long") // an empty one may be left out
+		long.texts[f.Name] = text
+	}
+	return long
+}
+
+// fields are the texts of the types of arguments that were seen.
+var fields sync.Map // from reflect.Type to []longtext.Field
+
+func textsOf(t reflect.Type) []longtext.Field {
+	if known, ok := fields.Load(t); ok {
+		return known.([]longtext.Field)
+	}
+	list := longtext.Fields(t, "MarshalJSON", "MarshalJSONTo", "MarshalText", "AppendText")
+	fields.Store(t, list)
+	return list
+}
+
+// size returns how many bytes the texts take when they are quoted, about.
+func (l *longArguments) size() int {
+	if l == nil {
+		return 0
+	}
+	n := 0
+	for _, text := range l.texts {
+		n += len(text) + len(text)/8
+	}
+	return n
+}
+
+// append appends the arguments.
+func (l *longArguments) append(dst []byte) ([]byte, error) {
+	raw, err := mcp.NewJSON(l.others)
+	if err != nil {
+		return dst, err
+	}
+	others := jsonrpc.Trusted(raw)
+	first := true
+	dst = append(dst, '{')
+	for name, value := range others.Members() {
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(jsonrpc.AppendString(dst, name), ':')
+		if text, ok := l.texts[name]; ok {
+			dst = jsonrpc.AppendString(dst, text)
+		} else {
+			dst = append(dst, value...)
+		}
+	}
+	return append(dst, '}'), nil
+}
+
+// copies reports whether connections to a target keep nothing of a request that is
+// over.
+func copies(target Target) bool {
+	switch target.(type) {
+	case *CommandTarget, *URLTarget:
+		return true
+	}
+	return false
+}

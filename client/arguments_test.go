@@ -1,0 +1,72 @@
+package client_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/mcpsplice/mcpsplice/client"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// custom encodes itself.
+type custom struct {
+	Text string `json:"text"`
+}
+
+func (custom) MarshalJSON() ([]byte, error) { return []byte(`{"mine":true}`), nil }
+
+// Arguments are encoded the same way whether their texts are short or long.
+func TestArgumentsOfATool(t *testing.T) {
+	type inner struct {
+		Text string `json:"text,omitempty"`
+	}
+	type arguments struct {
+		A    string `json:"a,omitempty"`
+		Text string `json:"text"`
+		N    int    `json:"n,omitzero"`
+		In   *inner `json:"in,omitempty"`
+		Skip string `json:"-"`
+	}
+	var seen string
+	handler := mcp.HandlerFunc(func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		if req.Method != mcp.MethodCallTool {
+			return mcp.NewResult(mcp.DiscoverResult{SupportedVersions: []mcp.Revision{mcp.NewestModern}})
+		}
+		raw, _ := req.Params.Lookup("arguments")
+		seen = string(raw)
+		return mcp.NewResult(mcp.CallToolResult{})
+	})
+	c, err := client.Connect(t.Context(), client.Handler(handler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	long := strings.Repeat("é\"\n", 4<<10)
+	longQuoted := `"` + strings.Repeat(`é\"\n`, 4<<10) + `"`
+	for _, tt := range []struct {
+		arguments any
+		want      string // empty for an error
+	}{
+		{nil, `{}`},
+		{(*arguments)(nil), `{}`},
+		{map[string]any{"b": 1, "a": long}, `{"a":` + longQuoted + `,"b":1}`},
+		{arguments{Text: "x"}, `{"text":"x"}`},
+		{arguments{Text: long, N: 2}, `{"text":` + longQuoted + `,"n":2}`},
+		{&arguments{A: long, In: &inner{long}, Skip: long}, `{"a":` + longQuoted + `,"text":"","in":{"text":` + longQuoted + `}}`},
+		{&arguments{A: long, Text: long}, `{"a":` + longQuoted + `,"text":` + longQuoted + `}`},
+		{arguments{Text: "\xff" + long}, `{"text":"` + "\ufffd" + longQuoted[1:] + `}`},
+		{custom{long}, `{"mine":true}`},
+		{&custom{long}, `{"mine":true}`},
+		{mcp.JSON(`{"a": 1}`), `{"a":1}`},
+		{[]int{1}, ""},
+		{long, ""},
+		{func() {}, ""},
+	} {
+		seen = ""
+		_, err := c.CallTool(t.Context(), "tool", tt.arguments, nil)
+		if (err != nil) != (tt.want == "") || seen != tt.want {
+			t.Errorf("%.40v: %.100s, %v; want %.100s", tt.arguments, seen, err, tt.want)
+		}
+	}
+}

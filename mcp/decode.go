@@ -1,0 +1,118 @@
+package mcp
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+
+	json "github.com/go-json-experiment/json"
+)
+
+// Decode decodes the result into v, a pointer to one of this package's result types
+// or to any other type, by encoding/json's rules. The result's bytes have been
+// found valid before, so that the texts of a CallToolResult are passed over once
+// rather than several times.
+func (r *Result) Decode(v any) error {
+	if call, ok := v.(*CallToolResult); ok {
+		return call.read(&r.Value)
+	}
+	return json.Unmarshal(r.Raw(), v)
+}
+
+// read decodes raw, in which duplicate members of values that are kept as they are
+// do not matter.
+func (r *CallToolResult) read(raw *jsonrpc.Value) error {
+	v := raw.Indexed()
+	content, _ := v.Lookup("content")
+	if len(content) == 0 || content[0] != '[' || !v.IsDistinct() {
+		return json.Unmarshal(v.Raw(), r)
+	}
+	var decoded CallToolResult
+	if !decoded.readOthers(&v) {
+		others := jsonrpc.AppendEdited(nil, &v, jsonrpc.Edit{Name: "content"})
+		if err := json.Unmarshal(others, &decoded); err != nil {
+			return err
+		}
+	}
+	if err := decoded.Content.read(content); err != nil {
+		return err
+	}
+	*r = decoded
+	return nil
+}
+
+// readOthers takes the members other than the content if they are nothing out of
+// the ordinary, and reports whether they are not.
+func (r *CallToolResult) readOthers(v *jsonrpc.Value) bool {
+	known := 1 // the content
+	if raw, ok := v.Lookup("structuredContent"); ok {
+		r.StructuredContent = append(JSON{}, raw...)
+		known++
+	}
+	if raw, ok := v.Lookup("resultType"); ok && string(raw) == `"`+Complete+`"` {
+		r.ResultType = Complete
+		known++
+	}
+	if raw, ok := v.Lookup("isError"); ok && (string(raw) == "true" || string(raw) == "false") {
+		failed := string(raw) == "true"
+		r.IsError = &failed
+		known++
+	}
+	return known == v.Len()
+}
+
+// read decodes a valid array of blocks.
+func (c *Contents) read(array []byte) error {
+	if text, ok := onlyText(array); ok {
+		*c = Contents{&Text{Text: text}}
+		return nil
+	}
+	blocks := make(Contents, 0, 1)
+	for item := range jsonrpc.IndexedItems(array) {
+		block, err := readBlock(&item)
+		if err != nil {
+			return err
+		}
+		blocks = append(blocks, block)
+	}
+	*c = blocks
+	return nil
+}
+
+// onlyText returns the text of an array with one block that has nothing else, in
+// the form that most servers write.
+func onlyText(array []byte) (string, bool) {
+	const head, tail = `[{"type":"text","text":`, `}]`
+	quoted, ok := bytes.CutPrefix(array, []byte(head))
+	if !ok {
+		return "", false
+	}
+	text, rest, ok := jsonrpc.UnquotePrefix(quoted)
+	return text, ok && string(rest) == tail && !mayBeHalf(text)
+}
+
+// mayBeHalf reports whether a text may hold half of a character, which decoding
+// refuses.
+func mayBeHalf(text string) bool { return strings.Contains(text, "\ufffd") }
+
+// readBlock decodes one block, and takes the text of one past the JSON decoder.
+func readBlock(v *jsonrpc.Value) (Content, error) {
+	kind, _ := v.Lookup("type")
+	raw, _ := v.Lookup("text")
+	if string(kind) != `"text"` || !v.IsDistinct() {
+		return readContent(v.Raw())
+	}
+	text, ok := jsonrpc.Unquote(raw)
+	if !ok || mayBeHalf(text) {
+		return readContent(v.Raw())
+	}
+	if v.Len() == 2 {
+		return &Text{Text: text}, nil
+	}
+	block, err := readContent(jsonrpc.AppendEdited(nil, v, jsonrpc.Edit{Name: "text"}))
+	if t, ok := block.(*Text); ok {
+		t.Text = text
+	}
+	return block, err
+}
