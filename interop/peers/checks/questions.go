@@ -39,11 +39,18 @@ func (r *runner) decline(ctx context.Context) error {
 	return nil
 }
 
-// urlError: a legacy client gets -32042 as it came, and asks again once the
-// user has been there. A modern one has no such error: its call ends by itself.
+// A PageOpener is a [Client] that itself has the pages opened which a legacy server
+// requires, and makes the call again.
+type PageOpener interface {
+	OpensPages()
+}
+
+// urlError: a legacy client gets -32042 as it came, unless it sees to that itself,
+// and asks again once the user has been there. A modern one has no such error: its
+// call ends by itself.
 func (r *runner) urlError(ctx context.Context) error {
 	p := r.opts.Profile.URLError
-	if !r.modern {
+	if _, opens := r.client.(PageOpener); !r.modern && !opens {
 		_, err := r.client.Call(ctx, p.Tool, p.Args, "")
 		if _, code, ok := r.client.Refused(err); !ok || code != -32042 {
 			return fmt.Errorf("first call: %v, want error -32042", err)

@@ -24,7 +24,7 @@ func main() {
 	})
 }
 
-// An adapter implements checks.Client and checks.Healer.
+// An adapter implements checks.Client, checks.Healer and checks.PageOpener.
 type adapter struct {
 	// Set at construction.
 	opts checks.Options
@@ -33,6 +33,9 @@ type adapter struct {
 	// Set by Connect.
 	*client.Client
 }
+
+// OpensPages implements checks.PageOpener.
+func (*adapter) OpensPages() {}
 
 func (a *adapter) Connect(ctx context.Context) (server, version string, err error) {
 	if a.Client, err = client.Connect(ctx, a.target(), a.options()); err != nil {
