@@ -63,6 +63,33 @@ func listsOf(discover *mcp.Result, capabilities *mcp.ServerCapabilities) mcp.Fil
 	return mcp.Filter{ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true}
 }
 
+// ownListenWait bounds waiting for the session's own listen calls.
+const ownListenWait = 250 * time.Millisecond
+
+// awaitOwnListens waits until the session's own listen calls have been acknowledged:
+// what changes from its first request on is to reach the client, who has no other
+// way of knowing since when it is told. A handler that is slow is not waited for.
+func (s *Server) awaitOwnListens(ctx context.Context) {
+	timeout := time.NewTimer(ownListenWait)
+	defer timeout.Stop()
+	for _, key := range [...]string{ownLists, ownSession} {
+		s.mu.Lock()
+		l := s.listens[key]
+		s.mu.Unlock()
+		if l == nil {
+			continue
+		}
+		select {
+		case <-l.acked:
+		case <-l.ctx.Done():
+		case <-ctx.Done():
+			return
+		case <-timeout.C:
+			return
+		}
+	}
+}
+
 // reopenSessionListen has the listen call for what comes outside calls take up a
 // new log level. The old one ends when the new one has been acknowledged, so
 // that nothing is missed; one that is not acknowledged itself ends at once.

@@ -258,6 +258,7 @@ func (s *Server) Notified(ctx context.Context, m *jsonrpc.Message) {
 	switch method {
 	case mcp.NotificationInitialized:
 		s.openOwnListens()
+		s.awaitOwnListens(ctx)
 		return
 	case mcp.NotificationCancelled:
 		s.cancelled(m)
