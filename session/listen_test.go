@@ -117,6 +117,46 @@ func TestOwnListensOpenWithTheOutlet(t *testing.T) {
 	}
 }
 
+// TestInitializedWaitsUntilTheSessionListens, so that no change which the client's
+// first request makes goes untold; but not for a handler that is slow.
+func TestInitializedWaitsUntilTheSessionListens(t *testing.T) {
+	for _, tt := range []struct{ acknowledged, want time.Duration }{
+		{0, 0}, {100 * time.Millisecond, 100 * time.Millisecond}, {time.Hour, 250 * time.Millisecond},
+	} {
+		t.Run(tt.acknowledged.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				slow := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+					if req.Method != mcp.MethodListen {
+						return mcp.RawResult([]byte(`{"capabilities":{"tools":{"listChanged":true}}}`)), nil
+					}
+					select {
+					case <-time.After(tt.acknowledged):
+					case <-ctx.Done():
+						return mcp.Result{}, ctx.Err()
+					}
+					if err := caller.Notify(ctx, mcp.Filter{}.Acknowledge()); err != nil {
+						return mcp.Result{}, err
+					}
+					<-ctx.Done()
+					return mcp.Result{}, nil
+				})
+				s := session.NewServer(slow, session.ServerOptions{})
+				defer s.Close()
+				s.SetOutlet(make(outlet, 10))
+				initialize := scan(t, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+				if _, err := s.Initialize(t.Context(), initialize); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				s.Notified(t.Context(), scan(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`))
+				if took := time.Since(began); took != tt.want {
+					t.Errorf("it took %v, not %v", took, tt.want)
+				}
+			})
+		})
+	}
+}
+
 // TestListsThatAreListenedFor: a legacy server may tell of changes that it does not
 // promise to tell of.
 func TestListsThatAreListenedFor(t *testing.T) {
