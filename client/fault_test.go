@@ -284,7 +284,7 @@ func TestServerThatStopsReading_R18(t *testing.T) {
 	bothEras(t, func(t *testing.T, era mcp.Era) {
 		b := brittleOf(t, era, healsFast(), faulttest.Script{faulttest.Handshake(), faulttest.Hang()})
 		ends := make(chan error)
-		const calls = 100 // of 64 KiB, more than all queues hold
+		const calls = 300 // of 64 KiB, several times what all queues hold
 		for range calls {
 			go func() {
 				_, err := b.CallTool(context.Background(), "work", map[string]string{"text": strings.Repeat("x", 64<<10)},
