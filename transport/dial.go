@@ -205,3 +205,12 @@ func (c *Conn) Noise() int64 { return c.noise.Load() }
 // Dropped returns how many notifications were dropped because their call did
 // not take them fast enough.
 func (c *Conn) Dropped() int64 { return c.calls.Dropped() }
+
+// Unattributed returns how many questions of a legacy server were refused because
+// they may have been meant for either of several clients.
+func (c *Conn) Unattributed() int64 {
+	if client := c.client.Load(); client != nil {
+		return client.Unattributed()
+	}
+	return 0
+}

@@ -190,6 +190,15 @@ func (c *Conn) Noise() int64 { return c.noise.Load() }
 // not take them fast enough.
 func (c *Conn) Dropped() int64 { return c.calls.Dropped() }
 
+// Unattributed returns how many questions of a legacy server were refused because
+// they may have been meant for either of several clients.
+func (c *Conn) Unattributed() int64 {
+	if legacy, ok := c.era.(*legacyEra); ok {
+		return legacy.client.Unattributed()
+	}
+	return 0
+}
+
 // skip passes over what is no message. The log has the 1st, 2nd, 4th, 8th and
 // so on.
 func (c *Conn) skip(what string, err error) {
