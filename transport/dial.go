@@ -71,7 +71,7 @@ type DialOptions struct {
 	// them; of one more the connection ends. Default DefaultMaxNoise; negative
 	// for no limit.
 	MaxNoise int
-	Logger  *slog.Logger // nil for silence
+	Logger   *slog.Logger // nil for silence
 }
 
 // DefaultMaxCall is how long a call may take at most.

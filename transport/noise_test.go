@@ -39,7 +39,7 @@ func TestServerThatWritesNoMessagesIsGivenUp_R15(t *testing.T) {
 		{"pauses between them", limit, func(p *peer) {
 			for range 4 * limit {
 				p.say("x")
-				time.Sleep(1100 * time.Millisecond)
+				<-time.After(1100 * time.Millisecond)
 			}
 		}, ""},
 		{"the default", 0, func(p *peer) { p.write(strings.Repeat("x\n", transport.DefaultMaxNoise)) }, ""},

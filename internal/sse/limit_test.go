@@ -291,7 +291,7 @@ func (s *slowReader) Read(p []byte) (int, error) {
 	if len(s.chunks) == 0 {
 		return 0, io.EOF
 	}
-	time.Sleep(s.pause)
+	<-time.After(s.pause)
 	n := copy(p, s.chunks[0])
 	if s.chunks[0] = s.chunks[0][n:]; s.chunks[0] == "" {
 		s.chunks = s.chunks[1:]
