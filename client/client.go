@@ -46,7 +46,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 	c := &Client{opts: o, done: make(chan struct{})}
 	c.link = newLink(target, dial, &o, c.begun)
 	c.level.Store(&o.LogLevel)
-	c.tools.init(o.Repeat)
+	c.tools.init(&o)
 	c.cache.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.link.start(ctx); err != nil {
@@ -61,6 +61,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 // before may be known no more.
 func (c *Client) begun(again bool) {
 	if again {
+		c.tools.forgetOutputs()
 		c.forgetLists()
 	}
 	if c.Verdict().Era == mcp.Legacy {

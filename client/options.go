@@ -61,6 +61,12 @@ type Options struct {
 	// a call was executed. Nil stands for those that are annotated as read-only
 	// or idempotent.
 	Repeat func(tool *mcp.Tool) bool
+	// Output says what becomes of a result of [Client.CallTool] that is not as
+	// the tool's output schema has it, if that is known from a list. Default
+	// RefuseOutput. Schemas that cannot be checked are not: those of other
+	// dialects, with references to elsewhere, or beyond the limits that package
+	// server documents.
+	Output OutputCheck
 	// Healing bounds connecting again.
 	Healing Healing
 	// State is told each change of the connection's state, in order, and why it
