@@ -18,13 +18,14 @@ type Client struct {
 	link *link
 	ctx  context.Context // ends what belongs to no call
 
-	tokens  atomic.Int64 // progress tokens so far
-	checked atomic.Int64 // number of the connection whose server was found to be modern after all
-	level   atomic.Pointer[mcp.Level]
-	tools   toolBook
-	cache   cache
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	tokens       atomic.Int64 // progress tokens so far
+	checked      atomic.Int64 // number of the connection whose server was found to be modern after all
+	level        atomic.Pointer[mcp.Level]
+	tools        toolBook
+	elicitations elicitations
+	cache        cache
+	cancel       context.CancelFunc
+	running      sync.WaitGroup
 
 	done chan struct{} // closed at the end of Close
 

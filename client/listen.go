@@ -242,7 +242,7 @@ func (l *listenCaller) Notify(_ context.Context, n *mcp.Notification) error {
 	}
 	l.told.Store(true)
 	l.s.client.told(n)
-	if l.s.own() == (n.Method == mcp.NotificationMessage) {
+	if l.s.own() == ofSession(n.Method) {
 		l.s.queue.put(n)
 	}
 	return nil

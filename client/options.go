@@ -36,6 +36,12 @@ type Options struct {
 	Elicit func(ctx context.Context, params *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	// ElicitURL declares that Elicit also takes URLs.
 	ElicitURL bool
+	// ElicitDone is told that what a user was to do at a URL is done, with the id
+	// that Elicit got ([mcp.ElicitParams].ElicitationID): once for each, if the
+	// server tells at all, which only legacy ones do. It may be called while
+	// Elicit has not returned, and concurrently. A call that was refused until
+	// its user had opened pages is made again then.
+	ElicitDone func(elicitationID string)
 	// Sample answers sampling/createMessage. Nil declares that there is no
 	// model.
 	Sample func(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
