@@ -73,11 +73,9 @@ func checkRead(ctx context.Context, c *cell) error {
 }
 
 // notFound is the code of a resource that there is not, which differs between the
-// eras (2026-07-28, server/resources, Error Handling). A server in this process is
-// of its client's.
+// eras (2026-07-28, server/resources, Error Handling).
 func (c *cell) notFound() int {
-	direct := c.serverSide.name == "memory-modern"
-	if c.clientSide.era == mcp.Legacy && (c.serverSide.era == mcp.Legacy || direct) {
+	if c.clientSide.era == mcp.Legacy && c.serverSide.era == mcp.Legacy {
 		return jsonrpc.CodeResourceNotFound
 	}
 	return jsonrpc.CodeInvalidParams

@@ -49,7 +49,7 @@ func (w *wire) tap(outgoing bool, message []byte) {
 func (w *wire) callIDs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Sorted(slices.Values(w.ids))
+	return slices.Clone(w.ids)
 }
 
 // params returns the values of the headers that mirror parameters, by name, and
