@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,12 +107,11 @@ const errorData = `{"why":[1,2.0],"n":9007199254740993}`
 
 // bigText returns a text of n bytes whose parts differ.
 func bigText(n int) string {
-	var b strings.Builder
-	b.Grow(n + 16)
-	for i := 0; b.Len() < n; i++ {
-		fmt.Fprintf(&b, "%07x\n", i)
+	text := make([]byte, 0, n+16)
+	for i := 0; len(text) < n; i++ {
+		text = append(strconv.AppendInt(text, int64(i), 36), '\n')
 	}
-	return b.String()[:n]
+	return string(text[:n])
 }
 
 // exactVendor is an unknown member of a result.
