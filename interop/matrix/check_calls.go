@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/mcpsplice/mcpsplice/client"
-	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -112,35 +111,6 @@ func checkBig(ctx context.Context, c *cell) error {
 		return fmt.Errorf("got %d bytes, which are not the %d that were sent", len(got), size)
 	}
 	return nil
-}
-
-// What is sent to the tool exact.
-const (
-	exactArguments = `{"id":9007199254740993,"z":-0,"big":123456789012345678901234567890.10,"e":1E+2,"text":"\u00e9\/\ud83d\ude00","":[],"deep":[[{"a":null}]]}`
-	exactMember    = `[1.0,{"b":1,"a":2}]`
-)
-
-// checkExact sends bytes that no decoder and encoder would leave as they are.
-func checkExact(ctx context.Context, c *cell) error {
-	params := fmt.Sprintf(`{"name":"exact","arguments":%s,"vendor":%s,"_meta":{"example.com/vendor":%s}}`,
-		exactArguments, exactMember, exactMember)
-	result, err := c.Handle(ctx, &mcp.Request{Method: mcp.MethodCallTool, Params: jsonrpc.Trusted([]byte(params))}, mcp.NoCaller{})
-	if err != nil {
-		return err
-	}
-	result.Value = result.Indexed()
-	member := func(name string) string {
-		raw, _ := result.Lookup(name)
-		return string(raw)
-	}
-	meta := result.Get("_meta")
-	vendor, _ := meta.Lookup("example.com/vendor")
-	return errors.Join(
-		differ("what came to the server", member("structuredContent"),
-			fmt.Sprintf(`{"arguments":%s,"vendor":%s,"meta":%s}`, exactArguments, exactMember, exactMember)),
-		differ("the unknown member of the result", member("vendor"), exactVendor),
-		differ("the unknown member of its _meta", string(vendor), exactVendor),
-	)
 }
 
 // checkEqualIDs has two clients make the same calls at the same time. They can be

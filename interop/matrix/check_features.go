@@ -44,7 +44,7 @@ func checkPrompt(ctx context.Context, c *cell) error {
 	}
 	messages, err := mcp.NewJSON(result.Messages)
 	return errors.Join(err,
-		differ("the prompts", strings.Join(names, " "), "greet"),
+		differ("the prompts", strings.Join(names, " "), "asking greet"),
 		differ("the messages", sorted(messages), `[{"content":{"text":"Say grüezi to Zoë","type":"text"},"role":"user"}]`))
 }
 

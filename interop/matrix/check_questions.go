@@ -59,6 +59,21 @@ func checkURL(ctx context.Context, c *cell) error {
 
 func checkNoURL(ctx context.Context, c *cell) error { return c.checkRefused(ctx, "open", nil) }
 
+// checkURLError: the call is made again by itself, once the page has been opened.
+func checkURLError(ctx context.Context, c *cell) error {
+	c.user.opened()
+	got, err := c.call(ctx, "consent", nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		differ("the answer", got, "consented"),
+		differ("what the user was shown", strings.Join(c.user.opened(), " "), pageURL),
+	)
+}
+
+func checkNoURLError(ctx context.Context, c *cell) error { return c.checkRefused(ctx, "consent", nil) }
+
 func checkSampling(ctx context.Context, c *cell) error {
 	got, err := c.call(ctx, "sample", map[string]any{"text": trickyText})
 	if err != nil {
@@ -95,6 +110,26 @@ func checkRounds(ctx context.Context, c *cell) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkElsewhere: not tools alone ask. The prompt waits, the resource needs input.
+func checkElsewhere(ctx context.Context, c *cell) error {
+	prompt, err := c.GetPrompt(ctx, "asking", nil, nil)
+	if err != nil {
+		return fmt.Errorf("the prompt: %w", err)
+	}
+	resource, err := c.ReadResource(ctx, askingMemo, nil)
+	if err != nil {
+		return fmt.Errorf("the resource: %w", err)
+	}
+	if len(prompt.Messages) != 1 || len(resource.Contents) != 1 || resource.Contents[0].Text == nil {
+		return fmt.Errorf("%d messages and %d contents", len(prompt.Messages), len(resource.Contents))
+	}
+	text, err := onlyText(mcp.Contents{prompt.Messages[0].Content})
+	return errors.Join(err,
+		differ("the prompt", text, "re: prompt by "+model),
+		differ("the resource", *resource.Contents[0].Text, "re: resource by "+model),
+	)
 }
 
 // checkAtOnce asks two questions at the same time. Where both are on the wire

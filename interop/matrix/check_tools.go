@@ -81,7 +81,7 @@ func sorted(j mcp.JSON) string {
 
 // toolNames are the fixture's tools, as they are listed.
 var toolNames = []string{
-	"ask", "big", "both", "both-sealed", "count", "echo", "exact", "fail", "grow", "held", "hold", "log", "meet", "open",
+	"asides", "ask", "big", "both", "both-sealed", "consent", "count", "echo", "exact", "fail", "grow", "held", "hold", "log", "meet", "open",
 	"refuse", "regional", "released", "roots", "sample", "touch", "twice", "twice-sealed", "weather", "whoami",
 }
 

@@ -49,10 +49,16 @@ var checks = []check{
 		cannot: before(mcp.Revision20251125, "elicitation by URL", "2025-11-25, client/elicitation, URL Mode Elicitation Requests"),
 		run:    checkURL, instead: checkNoURL,
 	},
+	{
+		name: "url-error", what: "an error says that a URL must be opened before the call succeeds",
+		cannot: before(mcp.Revision20251125, "error that has a URL opened", "2025-11-25, client/elicitation, URL Elicitation Required Error"),
+		run:    checkURLError, instead: checkNoURLError,
+	},
 	{name: "sampling", what: "the client's model is asked", run: checkSampling},
 	{name: "roots", what: "the client's roots are asked for", run: checkRoots},
 	{name: "rounds", what: "two questions one after the other, in a call that waits and by results that need input", run: checkRounds},
 	{name: "at-once", what: "two questions at the same time, in both ways", run: checkAtOnce},
+	{name: "elsewhere", what: "a prompt and a resource ask, too", run: checkElsewhere},
 	{name: "completion", what: "arguments of prompts and variables of templates are completed", run: checkCompletion},
 	{name: "prompt", what: "a prompt is listed and got", run: checkPrompt},
 	{name: "read", what: "text, bytes, and a resource that there is not", run: checkRead},
@@ -60,6 +66,7 @@ var checks = []check{
 	{name: "list-changed", what: "a new tool is announced, and listed", run: checkListChanged},
 	{name: "big", what: "a result of 5 MiB", run: checkBig},
 	{name: "exact", what: "numbers, escapes and unknown members, token for token, there and back", run: checkExact},
+	{name: "exact-asides", what: "the same in progress, log messages, questions and answers", run: checkExactAsides},
 	{name: "equal-ids", what: "calls of two clients at one time with equal ids and progress tokens are not crossed", run: checkEqualIDs},
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,7 +26,9 @@ const (
 	memo      = "memo://greeting"
 	otherMemo = "memo://other"
 	blob      = "memo://blob"
-	memoText  = "grüezi mitenand \U0001F600 \u2028"
+	// The resource that asks when it is read.
+	askingMemo = "memo://asking"
+	memoText   = "grüezi mitenand \U0001F600 \u2028"
 )
 
 // A fixture is a server that does one of each thing that a cell is checked for.
@@ -36,7 +37,9 @@ type fixture struct {
 	*server.Server
 	events *events
 
+	// Atomic.
 	grown atomic.Int64
+	asked atomic.Bool // a legacy client for its consent
 }
 
 func newFixture() *fixture {
@@ -99,6 +102,7 @@ func (f *fixture) addResults() {
 		return bigText(in.Bytes), nil
 	})
 	f.AddTool(mcp.Tool{Name: "exact"}, exact)
+	f.AddTool(mcp.Tool{Name: asidesTool}, nil) // see Handle
 	f.AddTool(mcp.Tool{Name: "whoami"}, whoami)
 }
 
@@ -112,21 +116,6 @@ func bigText(n int) string {
 		text = append(strconv.AppendInt(text, int64(i), 36), '\n')
 	}
 	return string(text[:n])
-}
-
-// exactVendor is an unknown member of a result.
-const exactVendor = `{"b":1,"a":1e2,"z":-0,"n":123456789012345678901234567890,"t":"\u00e9\/"}`
-
-// exact returns what it was sent, byte for byte, with a member that nobody knows.
-func exact(_ context.Context, c *server.Call) (mcp.Result, error) {
-	params := c.Request().Params
-	meta := params.Get("_meta")
-	arguments, _ := params.Lookup("arguments")
-	vendor, _ := params.Lookup("vendor")
-	vendorMeta, _ := meta.Lookup("example.com/vendor")
-	return mcp.RawResult(fmt.Appendf(nil,
-		`{"content":[],"structuredContent":{"arguments":%s,"vendor":%s,"meta":%s},"vendor":%s,"_meta":{"example.com/vendor":%s}}`,
-		arguments, vendor, vendorMeta, exactVendor, exactVendor)), nil
 }
 
 // whoami returns what the server knows of its client.

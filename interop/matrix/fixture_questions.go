@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/server"
 )
@@ -38,6 +39,7 @@ func (f *fixture) addQuestions() {
 		}
 		return string(answer.Action), nil
 	})
+	tool(f, "consent", f.consent)
 	tool(f, "sample", func(ctx context.Context, c *server.Call, in struct {
 		Text string `json:"text"`
 	}) (string, error) {
@@ -51,6 +53,34 @@ func (f *fixture) addQuestions() {
 		text, err := mcp.NewJSON(roots)
 		return string(text), err
 	})
+}
+
+// consent wants a page to be opened before it does anything. A legacy client is told
+// so by an error, and calls again.
+func (f *fixture) consent(_ context.Context, c *server.Call, _ none) (string, error) {
+	question := server.ElicitRequest(mcp.ElicitParams{
+		Mode: mcp.ElicitURL, Message: "Please open this.", URL: pageURL, ElicitationID: "consent-1",
+	})
+	if err := c.MayAsk(question); err != nil {
+		return "", err
+	}
+	if c.Request().Meta.Revision.Era() == mcp.Legacy {
+		if f.asked.CompareAndSwap(false, true) {
+			data := fmt.Sprintf(`{"elicitations":[%s]}`, question.Params)
+			return "", &jsonrpc.Error{
+				Code: jsonrpc.CodeURLElicitationRequired, Message: "open a page first", Data: jsonrpc.Trusted([]byte(data)),
+			}
+		}
+		return "consented", nil
+	}
+	var answer mcp.ElicitResult
+	if !c.Answer("page", &answer) {
+		return "", server.NeedInput(map[string]mcp.InputRequest{"page": question}, []byte("asked"))
+	}
+	if answer.Action != mcp.Accept {
+		return "", fmt.Errorf("the user's answer is %s", answer.Action)
+	}
+	return "consented", nil
 }
 
 // sampling returns the params of a question to the client's model.
@@ -94,6 +124,19 @@ func (f *fixture) addRounds() {
 	tool(f, "twice-sealed", twiceSealed)
 	tool(f, "both", both)
 	tool(f, "both-sealed", bothSealed)
+	f.AddPrompt(mcp.Prompt{Name: "asking"},
+		func(ctx context.Context, c *server.Call, _ map[string]string) (*mcp.GetPromptResult, error) {
+			text, err := sample(ctx, c, "prompt")
+			return &mcp.GetPromptResult{Messages: []mcp.PromptMessage{server.UserText(text)}}, err
+		})
+	f.AddResource(mcp.Resource{URI: askingMemo, Name: "asking"},
+		func(_ context.Context, c *server.Call, _ string, _ map[string]string) (*mcp.ReadResourceResult, error) {
+			if state, err := c.State(); err != nil || state == nil {
+				return nil, errors.Join(err, need("asked", map[string]string{"a": "resource"}))
+			}
+			text, err := answered(c, "a")
+			return server.TextContents("text/plain", text), err
+		})
 }
 
 // need asks the client's model questions by their keys.

@@ -21,14 +21,34 @@ func report(w io.Writer, all []outcome, took time.Duration) {
 	for _, n := range namedOf(all) {
 		fmt.Fprintf(w, "named (%d): %s: %s\n", n.cells, strings.Join(n.checks, ", "), n.reason)
 	}
-	for _, o := range all {
-		if o.Failed != "" {
-			fmt.Fprintf(w, "FAIL %s/%s/%s: %s\n", o.Client, o.Server, o.Check, o.Failed)
-		}
+	for _, f := range failuresOf(all) {
+		fmt.Fprintf(w, "FAIL %s: %s\n    in %s\n", f.check, f.why, strings.Join(f.cells, " "))
 	}
 	t := tallyOf(all)
 	fmt.Fprintf(w, "%d passed, %d named, %d failed in %.1f s\n", t.passed, t.named, t.failed, took.Seconds())
 	fmt.Fprintf(w, "matrix: %d/%d\n", t.passed+t.named, t.total())
+}
+
+// A failure is a check that failed for one reason in some cells.
+type failure struct {
+	check, why string
+	cells      []string
+}
+
+func failuresOf(all []outcome) []*failure {
+	var list []*failure
+	for _, o := range all {
+		if o.Failed == "" {
+			continue
+		}
+		i := slices.IndexFunc(list, func(f *failure) bool { return f.check == o.Check && f.why == o.Failed })
+		if i < 0 {
+			i = len(list)
+			list = append(list, &failure{check: o.Check, why: o.Failed})
+		}
+		list[i].cells = append(list[i].cells, o.Client+"/"+o.Server)
+	}
+	return list
 }
 
 // table returns the rows of the table, with their heads. Cells that did not run
