@@ -270,7 +270,9 @@ func TestWithdrawnQuestionOfAParkedCall_B151(t *testing.T) {
 func TestPagesOfALegacyServerForAModernClient(t *testing.T) {
 	conn, server := connect(t, transport.DialOptions{Capabilities: []byte(`{"elicitation":{"url":{}}}`)}, transport.LineOptions{})
 	p, _ := serve(t, conn, transport.ServeOptions{})
-	withURL := func(line string) string { return strings.Replace(line, `"elicitation":{}`, `"elicitation":{"url":{}}`, 1) }
+	withURL := func(line string) string {
+		return strings.Replace(line, `"elicitation":{}`, `"elicitation":{"url":{}}`, 1)
+	}
 	complete := `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}`
 	p.say(withURL(askCall(`1`, `{}`)))
 	call := server.expect(mcp.MethodCallTool)
