@@ -225,22 +225,24 @@ func (c *Client) sessionListeners() (call *inflight.Call, several bool) {
 }
 
 // logMessage goes to the call that it belongs to, or outside calls to the one
-// client that listens to the session; if that is not certain, to nobody.
+// client that listens to the session; if that is not certain, to nobody. One that
+// comes on a shared channel may be overtaken by the response of its call, which
+// has a stream of its own.
 func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	text, _ := n.Params.LookupString("level")
-	level := mcp.Level(text)
-	if on == nil {
-		var several bool
-		on, several = c.calls.Owner(func(req *mcp.Request) bool { return wantsLog(req, level) })
-		if several {
-			return
+	wants := func(req *mcp.Request) bool { return wantsLog(req, mcp.Level(text)) }
+	if on != nil {
+		if wants(on.Request) {
+			on.Notify(n)
 		}
+		return
 	}
-	if on == nil {
-		on = c.sessionListener()
+	owner, several := c.calls.Owner(wants)
+	if several || owner != nil && owner.Notify(n) {
+		return
 	}
-	if on != nil && wantsLog(on.Request, level) {
-		on.Notify(n)
+	if listener := c.sessionListener(); listener != nil && wants(listener.Request) {
+		listener.Notify(n)
 	}
 }
 

@@ -25,8 +25,9 @@ type DialOptions struct {
 	// Header is sent with every request to the server's origin, and to no
 	// other. Headers of the protocol itself cannot be set.
 	Header http.Header
-	// MaxBody is how many bytes a reply, or one event of it, may have.
-	// Default jsonrpc.DefaultMaxLineDialing.
+	// MaxBody is how many bytes a reply, or one event of it, may have, and how
+	// many may come on an event stream within a minute without an event that
+	// holds something. Default jsonrpc.DefaultMaxLineDialing.
 	MaxBody int
 	// ConnectTimeout bounds making a network connection. Default
 	// DefaultConnectTimeout.
