@@ -74,17 +74,6 @@ func (d *dialer) pool(options transport.PoolOptions) *transport.Pool {
 	return transport.NewPool(d.dial, options)
 }
 
-func parseIsolation(text string) (transport.Isolation, error) {
-	switch isolation := transport.Isolation(text); isolation {
-	case transport.Shared, transport.PerClient, transport.Serialized:
-		return isolation, nil
-	}
-	if text == "auto" {
-		return transport.Automatic, nil
-	}
-	return "", usagef("", "--isolation must be auto, shared, per-client or serialized, not %q", text)
-}
-
 // newDemo returns the built-in server.
 func newDemo() mcp.Handler { return demo.New(version()) }
 
