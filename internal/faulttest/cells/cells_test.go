@@ -21,7 +21,7 @@ const (
 	lost     = "-32603 connection lost, maybe executed"
 	refused  = "-32602"
 	aResult  = "a result"
-	atTheCap = "-32603 limit exceeded, not sent, Max"
+	atTheCap = "-32603 limit exceeded, not sent, MaxConns"
 )
 
 // TestServerKilledWhileItsClientIsAsked: the failure is kept for the retry, and told a
@@ -128,7 +128,7 @@ func TestBridgeRestartedWhileAClientIsAsked(t *testing.T) {
 // TestPoolAtItsCapWhileAClientIsAsked: a parked call keeps its connection, and whoever
 // needs one more is told of the limit. Modern servers have one for all.
 func TestPoolAtItsCapWhileAClientIsAsked(t *testing.T) {
-	f := fixture{pool: transport.PoolOptions{Max: 1, Isolation: transport.PerClient}}
+	f := fixture{pool: transport.PoolOptions{MaxConns: 1, Isolation: transport.PerClient}}
 	inEachCell(t, f, func(t *testing.T, f *fixture) {
 		c := f.connect(t, "a")
 		call := asked(t, c, "1")

@@ -70,7 +70,7 @@ func (r *run) all(ctx context.Context) (err error) {
 	waiting := streamable.ServerOptions{Drain: time.Second}
 	waiting.Park = park.Options{MaxParked: maxParked, Life: life}
 	// As many connections as clients, and those that end.
-	if r.bridge, err = NewBridge(r.backend, transport.PoolOptions{Max: 4 * clients}, waiting); err != nil {
+	if r.bridge, err = NewBridge(r.backend, transport.PoolOptions{MaxConns: 4 * clients}, waiting); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.bridge.Close()) }()
