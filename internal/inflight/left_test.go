@@ -28,7 +28,7 @@ func TestCallsThatWereLeftCount_B151(t *testing.T) {
 		{"by the same client", func(_ *inflight.Calls, call *inflight.Call) { call.End() }, "a", false},
 		{"answered", func(calls *inflight.Calls, call *inflight.Call) { calls.Respond(response(call.ID)); call.End() }, "b", false},
 		{"answered late", func(calls *inflight.Calls, call *inflight.Call) { call.End(); calls.Respond(response(call.ID)) }, "b", false},
-		{"long ago", func(_ *inflight.Calls, call *inflight.Call) { call.End(); time.Sleep(time.Minute) }, "b", false},
+		{"long ago", func(_ *inflight.Calls, call *inflight.Call) { call.End(); <-time.After(time.Minute) }, "b", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -156,7 +156,7 @@ func (c *call) judge() {
 	switch {
 	case text == c.key && !c.arguments.Ask, text == c.key+" accept":
 		f.answered.Add(1)
-	case (text == c.key+Refused || text == c.key+" cancel") && !c.member.crowd.MustAsk:
+	case (text == c.key+Refused || text == c.key+" cancel") && (!c.member.crowd.MustAsk || c.cancelAfter > 0):
 		f.answered.Add(1)
 		f.refused.Add(1)
 	case strings.HasPrefix(text, "client ") && !strings.HasPrefix(text, c.key+" "):

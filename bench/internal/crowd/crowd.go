@@ -171,6 +171,9 @@ func (m *member) one(ctx context.Context, n int64, asText bool) {
 		// A cancellation that overtakes its call is of no effect.
 		call.arguments.Wait = 5000
 		call.cancelAfter = 20*time.Millisecond + time.Duration(rand.IntN(20_000))*time.Microsecond
+		if rand.IntN(2) == 0 { // it may ask when its client has gone
+			call.arguments.Wait, call.arguments.Ask = 1+rand.IntN(40), m.crowd.Ask > 0
+		}
 	case m.crowd.Ask > 0 && rand.IntN(m.crowd.Ask) == 0:
 		call.arguments.Ask = true
 	}
