@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -18,6 +19,12 @@ type question struct {
 	withdraw  context.CancelFunc
 	listens   int     // the client's, when it came
 	era       mcp.Era // of the client that is asked
+
+	// Of one that did not come on the stream of its call. They belong to whoever
+	// has it put.
+	guessed bool
+	client  string  // key of the one that is asked
+	carried []int64 // ids of the calls that it was put on
 }
 
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
@@ -32,11 +39,14 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
 		return
 	}
-	several := false
-	if on == nil {
+	guessed, several := on == nil, false
+	if guessed {
 		on, several = c.whomToAsk(method)
 	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
+	if guessed && on != nil {
+		q.guessed, q.client = true, on.Client()
+	}
 	switch {
 	case several && declares(c.opts.Capabilities, method):
 		c.forget(q)
@@ -50,8 +60,8 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 // ask has the client of a call asked, and reports whether that is possible.
 func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 	q.era = on.Request.Meta.Revision.Era()
+	q.carried = append(q.carried, on.ID)
 	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
-		defer c.forget(q)
 		c.put(ctx, q, func() (mcp.Result, error) {
 			askCtx, cancel := context.WithCancel(askCtx)
 			defer cancel()
@@ -65,9 +75,14 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 // a call that carries a question for the roots is not the client's answer.
 func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, error)) {
 	if q.withdrawn.Err() != nil {
+		c.forget(q)
 		return
 	}
 	result, err := ask()
+	if err != nil && !isWire(err) && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
+		return
+	}
+	defer c.forget(q)
 	switch {
 	case q.withdrawn.Err() != nil:
 	case err == nil:
@@ -78,6 +93,28 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 	default:
 		c.reply(ctx, q.id, mcp.Result{}, err)
 	}
+}
+
+// askElsewhere puts a question on another call of the same client, if the one that
+// carried it by our guess has ended, or cannot: it is that other one's, most likely,
+// and its server waits. It reports false if there is none.
+func (c *Client) askElsewhere(ctx context.Context, q *question) bool {
+	if !q.guessed || q.req.Method == mcp.MethodListRoots {
+		return false
+	}
+	for {
+		next := c.calls.Of(q.client, func(call *inflight.Call) bool {
+			return canCarry(call.Request) && !slices.Contains(q.carried, call.ID)
+		})
+		if next == nil || c.ask(ctx, q, next) {
+			return next != nil
+		}
+	}
+}
+
+// canCarry reports whether a client can be asked something in a call.
+func canCarry(req *mcp.Request) bool {
+	return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method)
 }
 
 // whomToAsk returns the call that a question outside any stream belongs to: one
@@ -92,11 +129,12 @@ func (c *Client) whomToAsk(method string) (call *inflight.Call, several bool) {
 	if method == mcp.MethodListRoots && listener != nil {
 		return listener, false
 	}
-	owner, several := c.calls.Owner(func(req *mcp.Request) bool {
-		return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method)
-	})
+	owner, several := c.calls.Owner(canCarry)
 	if owner != nil || several {
 		return owner, several
+	}
+	if listener != nil && c.calls.LeftByOthers(listener.Client()) {
+		return nil, true
 	}
 	return listener, sessions
 }

@@ -241,7 +241,7 @@ func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	if several || owner != nil && owner.Notify(n) {
 		return
 	}
-	if listener := c.sessionListener(); listener != nil && wants(listener.Request) {
+	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {
 		listener.Notify(n)
 	}
 }

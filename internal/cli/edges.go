@@ -89,6 +89,7 @@ type listener struct {
 type listenOptions struct {
 	streams     Streams
 	handler     mcp.Handler
+	era         mcp.Era // of the clients that are served; NoEra for all
 	hosts       []string
 	origins     []string
 	allowRemote bool
@@ -99,7 +100,7 @@ type listenOptions struct {
 func listen(a address, o *listenOptions) (*listener, error) {
 	if a.stdio {
 		options := &stdio.ServeOptions{
-			ServeOptions: transport.ServeOptions{Fallback: implementation(), Logger: o.logger},
+			ServeOptions: transport.ServeOptions{Era: o.era, Fallback: implementation(), Logger: o.logger},
 			In:           o.streams.In, Out: o.streams.Out, Tap: o.tap,
 		}
 		return &listener{
@@ -110,7 +111,7 @@ func listen(a address, o *listenOptions) (*listener, error) {
 	}
 	server, err := streamable.Listen(a.host, o.handler, &streamable.ServerOptions{
 		HandlerOptions: streamable.HandlerOptions{
-			Fallback: implementation(), Logger: o.logger, Tap: o.tap,
+			Era: o.era, Fallback: implementation(), Logger: o.logger, Tap: o.tap,
 			AllowedHosts: o.hosts, AllowedOrigins: o.origins,
 		},
 		Path: a.path, AllowRemote: o.allowRemote,

@@ -21,6 +21,7 @@ type serveOptions struct {
 
 	// From the flags and arguments, checked.
 	target    *target // nil for the demo
+	demoEra   mcp.Era // clients that the demo is restricted to
 	addresses []address
 	pool      transport.PoolOptions
 	logger    *slog.Logger
@@ -96,6 +97,11 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if o.target != nil && o.target.demo {
 		o.target = nil
 	}
+	if o.target == nil {
+		if o.demoEra, err = parseEra(f.era); err != nil {
+			return err
+		}
+	}
 	if o.addresses, err = parseAddresses(f.listen); err != nil {
 		return err
 	}
@@ -144,7 +150,7 @@ func serveRun(ctx context.Context, o *serveOptions) (err error) {
 	}
 	handler, closeHandler := o.handler(trace)
 	listeners, err := listenAll(o.addresses, &listenOptions{
-		streams: o.Streams, handler: handler,
+		streams: o.Streams, handler: handler, era: o.demoEra,
 		hosts: o.flags.hosts, origins: o.flags.origins, allowRemote: o.flags.allowRemote,
 		logger: o.logger, tap: trace.tap("listen"),
 	})

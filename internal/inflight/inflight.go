@@ -68,8 +68,14 @@ type Prompt interface {
 	Missed()
 }
 
-// client returns the key of the client that made the call. calls.mu is held, and
-// the call is in flight.
+// Client returns the key of the client that made the call, which is in flight.
+func (c *Call) Client() string {
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	return c.client()
+}
+
+// client is Client. calls.mu is held.
 func (c *Call) client() string {
 	if c.key == "" {
 		c.key = c.Request.Meta.ClientKey()
@@ -143,8 +149,8 @@ func (c *Call) Ask(size int, ask func(context.Context, mcp.Caller)) bool {
 	return true
 }
 
-// answered counts one open question less.
-func (c *Call) answered(size int) {
+// closed counts one open question less.
+func (c *Call) closed(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
@@ -270,7 +276,7 @@ func (w *waiter) deliver(ctx context.Context, it *item) {
 	}
 	ask, size := it.ask, it.size
 	w.questions.Go(func() {
-		defer w.call.answered(size)
+		defer w.call.closed(size)
 		ask(w.askCtx, w.caller)
 	})
 }
