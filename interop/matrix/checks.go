@@ -39,6 +39,7 @@ var checks = []check{
 		cannot: withoutHeaders, run: checkMirrored, instead: checkNotMirrored,
 	},
 	{name: "progress", what: "progress in order, before the result", run: checkProgress},
+	{name: "progress-asking", what: "progress of a call that asks: before, meanwhile and after", run: checkProgressAround},
 	{name: "log", what: "log messages of the level that the call wants, and no others", run: checkLog},
 	{name: "cancel", what: "the server sees that a call was cancelled", run: checkCancel},
 	elicitation("accept", "accept Zoë"),

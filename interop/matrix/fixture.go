@@ -102,7 +102,8 @@ func (f *fixture) addResults() {
 		return bigText(in.Bytes), nil
 	})
 	f.AddTool(mcp.Tool{Name: "exact"}, exact)
-	f.AddTool(mcp.Tool{Name: asidesTool}, nil) // see Handle
+	f.AddTool(mcp.Tool{Name: asidesTool}, nil) // see Handle, as for the next one
+	f.AddTool(mcp.Tool{Name: chatterTool}, nil)
 	f.AddTool(mcp.Tool{Name: "whoami"}, whoami)
 }
 

@@ -27,9 +27,20 @@ type user struct {
 	pages []string           // opened; guarded by mu
 	asked []mcp.ElicitParams // forms; guarded by mu
 	left  chan struct{}      // who waits for the other of two questions; guarded by mu
+	// What is done before a question is answered, by its text; guarded by mu.
+	before map[string]func(ctx context.Context) error
 }
 
-func newUser(s side) *user { return &user{side: s} }
+func newUser(s side) *user {
+	return &user{side: s, before: make(map[string]func(context.Context) error)}
+}
+
+// whenAsked has f called before a question is answered.
+func (u *user) whenAsked(text string, f func(ctx context.Context) error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.before[text] = f
+}
 
 // options are those of a client that declares what its revision has.
 func (u *user) options() *client.Options {
@@ -91,8 +102,14 @@ func (u *user) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mc
 	if err != nil {
 		return nil, err
 	}
+	u.mu.Lock()
+	before := u.before[text]
+	u.mu.Unlock()
 	if strings.HasPrefix(text, "together: ") {
-		if err := u.together(ctx); err != nil {
+		before = u.together
+	}
+	if before != nil {
+		if err := before(ctx); err != nil {
 			return nil, err
 		}
 	}
