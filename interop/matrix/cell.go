@@ -28,9 +28,6 @@ type cell struct {
 	*client.Client
 }
 
-// name is that of a cell in reports and patterns.
-func (c *cell) name() string { return c.clientSide.name + "/" + c.serverSide.name }
-
 // openCell makes a cell, and connects its client.
 func openCell(ctx context.Context, clientSide, serverSide side) (*cell, error) {
 	c := &cell{clientSide: clientSide, serverSide: serverSide, stage: newStage()}
