@@ -45,7 +45,7 @@ func openCell(ctx context.Context, clientSide, serverSide side) (*cell, error) {
 	if c.facing, err = clientSide.open(c.stage, c.pool, mcp.NoEra); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	c.user = newUser(clientSide)
+	c.user = newUser(clientSide, clientName)
 	if c.Client, err = client.Connect(ctx, c.facing(c.client), c.user.options()); err != nil {
 		return nil, errors.Join(fmt.Errorf("connecting: %w", err), c.close())
 	}

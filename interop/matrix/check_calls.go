@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -135,68 +134,4 @@ func checkBig(ctx context.Context, c *cell) error {
 		return fmt.Errorf("got %d bytes, which are not the %d that were sent", len(got), size)
 	}
 	return nil
-}
-
-// checkEqualIDs has two clients make the same calls at the same time. They can be
-// asked nothing, so that they have one connection to a server that can be shared.
-func checkEqualIDs(ctx context.Context, c *cell) error {
-	const calls = 8
-	var (
-		calling sync.WaitGroup
-		ids     [2][]string
-		errs    [2]error
-	)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	for i, name := range []string{"one", "two"} {
-		calling.Go(func() {
-			if ids[i], errs[i] = c.meetAll(ctx, name, calls); errs[i] != nil {
-				cancel() // the other one waits in vain
-			}
-		})
-	}
-	calling.Wait()
-	if err := errors.Join(errs[:]...); err != nil {
-		return err
-	}
-	// A client takes an id now and then for what never is on the wire.
-	equal := 0
-	for _, id := range ids[0] {
-		if slices.Contains(ids[1], id) {
-			equal++
-		}
-	}
-	if c.clientSide.name != "memory-modern" && equal < calls/2 {
-		return fmt.Errorf("the clients' ids are not equal: %q, %q", ids[0], ids[1])
-	}
-	return nil
-}
-
-// meetAll connects one more client, which makes some calls at once that end when
-// the other client has made them, too. It returns their ids.
-func (c *cell) meetAll(ctx context.Context, name string, calls int) ([]string, error) {
-	w := newWire(c.clientSide)
-	other, err := client.Connect(ctx, c.facing(w), &client.Options{
-		Info: mcp.Implementation{Name: name, Version: "1"}, Era: c.clientSide.era,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("connecting client %s: %w", name, err)
-	}
-	var calling sync.WaitGroup
-	errs := make([]error, calls)
-	for i := range calls {
-		calling.Go(func() {
-			key := fmt.Sprintf("key-%d", i)
-			var progress collected
-			want := key + " " + name
-			got, err := textOf(other.CallTool(ctx, "meet", map[string]any{"key": key, "name": name},
-				&client.CallOptions{Progress: progress.progress}))
-			if err == nil {
-				err = errors.Join(differ("the answer", got, want), differ("the progress", progress.String(), "1 of 1: "+want))
-			}
-			errs[i] = err
-		})
-	}
-	calling.Wait()
-	return w.callIDs(), errors.Join(append(errs, other.Close())...)
 }

@@ -81,7 +81,7 @@ func sorted(j mcp.JSON) string {
 
 // toolNames are the fixture's tools, as they are listed.
 var toolNames = []string{
-	"asides", "ask", "await", "big", "both", "both-sealed", "chatter", "consent", "count", "count-asking", "echo", "exact",
+	"asides", "ask", "await", "big", "bold", "both", "both-sealed", "chatter", "consent", "count", "count-asking", "echo", "exact",
 	"fail", "grow", "hold", "log", "meet", "open", "refuse", "regional", "roots", "sample", "say", "touch", "twice",
 	"twice-sealed", "weather", "whoami",
 }

@@ -60,6 +60,8 @@ var checks = []check{
 	{name: "rounds", what: "two questions one after the other, in a call that waits and by results that need input", run: checkRounds},
 	{name: "at-once", what: "two questions at the same time, in both ways", run: checkAtOnce},
 	{name: "elsewhere", what: "a prompt and a resource ask, too", run: checkElsewhere},
+	{name: "undeclared", what: "a client that has declared nothing is asked nothing, and a server that asks is refused", run: checkUndeclared},
+	{name: "apart", what: "questions of two clients' calls at one time go to the client whose call it is", run: checkApart},
 	{name: "completion", what: "arguments of prompts and variables of templates are completed", run: checkCompletion},
 	{name: "prompt", what: "a prompt is listed and got", run: checkPrompt},
 	{name: "read", what: "text, bytes, and a resource that there is not", run: checkRead},
