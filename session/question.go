@@ -18,6 +18,7 @@ type question struct {
 	withdraw  context.CancelFunc
 	listens   int     // the client's, when it came
 	era       mcp.Era // of the client that is asked
+	guessed   bool    // it came on a channel that all calls share
 }
 
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
@@ -32,11 +33,12 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
 		return
 	}
-	several := false
-	if on == nil {
+	guessed, several := on == nil, false
+	if guessed {
 		on, several = c.whomToAsk(method)
 	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
+	q.guessed = guessed
 	switch {
 	case several && declares(c.opts.Capabilities, method):
 		c.forget(q)
@@ -51,23 +53,40 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 	q.era = on.Request.Meta.Revision.Era()
 	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+		result, err := q.put(askCtx, caller)
+		if err != nil && c.askAnother(ctx, q, on) {
+			return
+		}
 		defer c.forget(q)
-		c.put(ctx, q, func() (mcp.Result, error) {
-			askCtx, cancel := context.WithCancel(askCtx)
-			defer cancel()
-			defer context.AfterFunc(q.withdrawn, cancel)()
-			return caller.Ask(askCtx, q.req)
-		})
+		c.conclude(ctx, q, result, err)
 	})
 }
 
-// put has a question answered by ask, unless the server withdraws it. The end of
-// a call that carries a question for the roots is not the client's answer.
-func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, error)) {
-	if q.withdrawn.Err() != nil {
-		return
+// put asks a caller, unless the server withdraws the question.
+func (q *question) put(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	if err := q.withdrawn.Err(); err != nil {
+		return mcp.Result{}, err
 	}
-	result, err := ask()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.withdrawn, cancel)()
+	return caller.Ask(ctx, q.req)
+}
+
+// askAnother has a question asked in another call of the client if the one that it
+// was put to has its response, and reports whether it has. A server that has
+// answered a call has no more to ask in it: it was the wrong one.
+func (c *Client) askAnother(ctx context.Context, q *question, on *inflight.Call) bool {
+	if !q.guessed || q.withdrawn.Err() != nil || !on.Answered() {
+		return false
+	}
+	other, _ := c.whomToAsk(q.req.Method)
+	return other != nil && other.Request.Method != mcp.MethodListen && c.ask(ctx, q, other)
+}
+
+// conclude answers a question, unless the server has withdrawn it. The end of a
+// call that carries a question for the roots is not the client's answer.
+func (c *Client) conclude(ctx context.Context, q *question, result mcp.Result, err error) {
 	switch {
 	case q.withdrawn.Err() != nil:
 	case err == nil:

@@ -171,6 +171,13 @@ func (c *Call) finish(m *jsonrpc.Message, err error) {
 	c.signal()
 }
 
+// Answered reports whether the call has its response.
+func (c *Call) Answered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished && c.err == nil
+}
+
 func (c *Call) signal() {
 	select {
 	case c.wake <- struct{}{}:
