@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/internal/demo"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
@@ -82,4 +84,66 @@ func TestServerInProcessFailsAsModernOne(t *testing.T) {
 	if _, err = c.CallTool(t.Context(), "t", nil, nil); !errors.Is(err, jsonrpc.Errorf(jsonrpc.CodeResourceNotFound, "")) {
 		t.Errorf("another error became %v", err)
 	}
+}
+
+// TestServerInProcessIsHeardAsFarAsItIsWanted: log messages and progress that a call
+// has not asked for do not come, as they do not from an edge, whatever the handler
+// sends.
+func TestServerInProcessIsHeardAsFarAsItIsWanted(t *testing.T) {
+	handler := mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if req.Method == mcp.MethodDiscover {
+			return mcp.RawResult([]byte(`{"supportedVersions":["2026-07-28"],"capabilities":{}}`)), nil
+		}
+		for _, n := range []*mcp.Notification{
+			{Method: mcp.NotificationMessage, Params: jsonrpc.Trusted([]byte(`{"level":"info","data":1}`))},
+			{Method: mcp.NotificationMessage, Params: jsonrpc.Trusted([]byte(`{"level":"error","data":2}`))},
+			{Method: mcp.NotificationProgress, Params: jsonrpc.Trusted([]byte(`{"progressToken":"t","progress":1}`))},
+		} {
+			if err := caller.Notify(ctx, n); err != nil {
+				return mcp.Result{}, err
+			}
+		}
+		return mcp.RawResult([]byte(`{}`)), nil
+	})
+	edge, err := client.Handler(handler).Dial(t.Context(), transport.DialOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name string
+		meta mcp.Metadata
+		want string
+	}{
+		{"nothing", mcp.Metadata{}, ""},
+		{"errors", mcp.Metadata{LogLevel: "error"}, "2"},
+		{"all and progress", mcp.Metadata{LogLevel: "debug", ProgressToken: jsonrpc.StringID("t")}, "1 2 progress"},
+		{"what a legacy client is sent", mcp.Metadata{Revision: mcp.NewestLegacy}, "1 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var heard hearing
+			if _, err := edge.Handle(t.Context(), &mcp.Request{Method: mcp.MethodCallTool, Meta: tt.meta}, &heard); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(heard.said, " "); got != tt.want {
+				t.Errorf("heard %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// A hearing is a Caller that keeps what it is told.
+type hearing struct {
+	mcp.NoCaller
+	said []string
+}
+
+// Notify implements [mcp.Caller].
+func (h *hearing) Notify(_ context.Context, n *mcp.Notification) error {
+	said := "progress"
+	if n.Method == mcp.NotificationMessage {
+		data, _ := n.Params.Lookup("data")
+		said = string(data)
+	}
+	h.said = append(h.said, said)
+	return nil
 }

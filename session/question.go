@@ -62,27 +62,29 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 	q.era = on.Request.Meta.Revision.Era()
 	q.carried = append(q.carried, on.ID)
 	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
-		c.put(ctx, q, func() (mcp.Result, error) {
-			askCtx, cancel := context.WithCancel(askCtx)
-			defer cancel()
-			defer context.AfterFunc(q.withdrawn, cancel)()
-			return caller.Ask(askCtx, q.req)
-		})
+		result, err := q.put(askCtx, caller)
+		if err != nil && !isWire(err) && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
+			return
+		}
+		defer c.forget(q)
+		c.conclude(ctx, q, result, err)
 	})
 }
 
-// put has a question answered by ask, unless the server withdraws it. The end of
-// a call that carries a question for the roots is not the client's answer.
-func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, error)) {
-	if q.withdrawn.Err() != nil {
-		c.forget(q)
-		return
+// put asks a caller, unless the server withdraws the question.
+func (q *question) put(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	if err := q.withdrawn.Err(); err != nil {
+		return mcp.Result{}, err
 	}
-	result, err := ask()
-	if err != nil && !isWire(err) && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
-		return
-	}
-	defer c.forget(q)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.withdrawn, cancel)()
+	return caller.Ask(ctx, q.req)
+}
+
+// conclude answers a question, unless the server has withdrawn it. The end of a
+// call that carries a question for the roots is not the client's answer.
+func (c *Client) conclude(ctx context.Context, q *question, result mcp.Result, err error) {
 	switch {
 	case q.withdrawn.Err() != nil:
 	case err == nil:
