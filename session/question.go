@@ -28,11 +28,8 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 		c.reply(ctx, m.ID, mcp.Result{}, nil)
 		return
 	}
-	if on == nil {
-		on = c.whomToAsk(method)
-	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
-	asked := on != nil && on.Ask(len(m.Body.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+	if !c.ask(on, q, func(askCtx context.Context, caller mcp.Caller) {
 		defer c.forget(q)
 		c.put(ctx, q, func() (mcp.Result, error) {
 			askCtx, cancel := context.WithCancel(askCtx)
@@ -40,10 +37,30 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 			defer context.AfterFunc(q.withdrawn, cancel)()
 			return caller.Ask(askCtx, q.req)
 		})
-	})
-	if !asked {
+	}) {
 		c.forget(q)
 		c.refuse(ctx, q)
+	}
+}
+
+// ask has the call on put a question, nil for the one that it belongs to. It reports
+// false if there is none, or if that has too many.
+func (c *Client) ask(on *inflight.Call, q *question, put func(context.Context, mcp.Caller)) bool {
+	size := len(q.req.Params.Raw())
+	if on != nil {
+		return on.Ask(size, put)
+	}
+	for {
+		on = c.whomToAsk(q.req.Method)
+		switch {
+		case on == nil:
+			return false
+		case on.Ask(size, put):
+			return true
+		case !on.Over():
+			return false
+		}
+		// It ended in between, and the question is another call's.
 	}
 }
 

@@ -166,13 +166,13 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // of one client. Calls that wait for an answer of the client come last: they may
 // wait for long, and have nothing to say or to ask meanwhile. Several says that
 // the calls are of more than one client, in which case nobody guesses. Listen
-// calls and this process's own do not count.
+// calls and this process's own do not count, nor do those that are over.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var first *Call
 	for _, call := range c.calls {
-		if call.own || call.Request.Method == mcp.MethodListen {
+		if call.own || call.Request.Method == mcp.MethodListen || call.Over() {
 			continue
 		}
 		if first == nil {
