@@ -39,21 +39,38 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
 		return
 	}
-	guessed, several := on == nil, false
-	if guessed {
-		on, several = c.whomToAsk(method)
-	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
-	if guessed && on != nil {
-		q.guessed, q.client = true, on.Client()
+	asked, several := c.askFirst(ctx, q, on)
+	if asked {
+		return
 	}
-	switch {
-	case several && declares(c.opts.Capabilities, method):
-		c.forget(q)
+	c.forget(q)
+	if several && declares(c.opts.Capabilities, method) {
 		c.refuseToGuess(ctx, q)
-	case on == nil || !c.ask(ctx, q, on):
-		c.forget(q)
-		c.refuse(ctx, q)
+		return
+	}
+	c.refuse(ctx, q)
+}
+
+// askFirst puts a question on the call on, nil for the one that it belongs to, and
+// reports whether that is possible. Several is as whomToAsk has it.
+func (c *Client) askFirst(ctx context.Context, q *question, on *inflight.Call) (asked, several bool) {
+	if on != nil {
+		return c.ask(ctx, q, on), false
+	}
+	for {
+		on, several = c.whomToAsk(q.req.Method)
+		if on == nil {
+			return false, several
+		}
+		q.guessed, q.client = true, on.Client()
+		if c.ask(ctx, q, on) {
+			return true, false
+		}
+		if !on.Over() {
+			return false, false
+		}
+		// It ended in between, and the question is another call's.
 	}
 }
 

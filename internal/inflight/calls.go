@@ -167,9 +167,9 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // Owner returns the call that a message belongs to which does not say so: the
 // oldest one in flight that may carry it, provided that all calls in flight are
 // of one client. Calls that wait for an answer of the client come last: they may
-// wait for long, and have nothing to say or to ask meanwhile. A call that has its
-// response owns nothing, but its client counts until [Call.End]; so does, for a while,
-// that of a call which ended without one, since the peer may still work on it. Several
+// wait for long, and have nothing to say or to ask meanwhile. A call that is over
+// owns nothing, but its client counts until [Call.End]; so does, for a while, that of
+// a call which ended without a response, since the peer may still work on it. Several
 // says that the calls are of more than one client, in which case nobody guesses.
 // Listen calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
@@ -185,7 +185,7 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		} else if call.client() != first.client() {
 			return nil, true
 		}
-		if may(call.Request) && !call.isFinished() && (owner == nil || call.before(owner)) {
+		if may(call.Request) && !call.Over() && (owner == nil || call.before(owner)) {
 			owner = call
 		}
 	}
@@ -202,7 +202,7 @@ func (c *Calls) Of(client string, may func(*Call) bool) *Call {
 	defer c.mu.Unlock()
 	var oldest *Call
 	for _, call := range c.calls {
-		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.isFinished() || !may(call) {
+		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.Over() || !may(call) {
 			continue
 		}
 		if oldest == nil || call.before(oldest) {
@@ -225,12 +225,6 @@ func (c *Call) asks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open > 0
-}
-
-func (c *Call) isFinished() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.finished
 }
 
 // Listening returns the listen calls in flight that may says yes to, and whether
