@@ -19,3 +19,7 @@ const (
 	UnsubscribeTimeout = unsubscribeTimeout
 	LevelTimeout       = levelTimeout
 )
+
+// TaskCancelWait is how long a server that does not answer is told of a
+// cancellation.
+const TaskCancelWait = taskCancelWait
