@@ -47,7 +47,9 @@ type Client struct {
 	discover     mcp.Result
 	capabilities mcp.ServerCapabilities
 
-	setting turn // whose holder sets the level
+	setting   turn // whose holder sets the level
+	tasks     knownTasks
+	toolTasks toolTasks
 
 	mu        sync.Mutex
 	level     mcp.Level                // the most verbose that was asked for; guarded by mu, like what follows
@@ -90,6 +92,7 @@ func NewClient(wire Wire, calls *inflight.Calls, opts ClientOptions) *Client {
 	}
 	return &Client{
 		wire: wire, calls: calls, opts: opts, setting: newTurn(),
+		toolTasks: toolTasks{listing: newTurn()},
 		questions: make(map[string]*question),
 		resources: make(map[string]*subscription),
 	}
@@ -162,16 +165,49 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		return mcp.Result{}, err
 	}
 	c.wantLevel(ctx, req.Meta.LogLevel)
+	if isTaskRequest(req.Method) {
+		return c.taskRequest(ctx, req, caller)
+	}
+	if c.capabilities.TaskTools {
+		return c.withTasks(ctx, req, caller)
+	}
+	result, _, err := c.send(ctx, req, caller)
+	return result, err
+}
+
+// withTasks makes a request to a server whose tools can be called as tasks.
+func (c *Client) withTasks(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if req.Method == mcp.MethodCallTool {
+		_, task := req.Params.Lookup("task")
+		switch r := req.Meta.Revision; {
+		case task && (r.HasTasks() || r == ""):
+			return c.makeTask(ctx, req, caller)
+		case !r.HasTasks():
+			return c.callTool(ctx, req, caller)
+		}
+	}
+	result, _, err := c.send(ctx, req, caller)
+	if err == nil && req.Method == mcp.MethodListTools {
+		c.toolTasks.learn(&result)
+	}
+	return result, err
+}
+
+// send makes a request, whose progress comes under the id of its call. It returns
+// that id as well.
+func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, int64, error) {
 	call, err := c.calls.Start(req)
 	if err != nil {
-		return mcp.Result{}, err
+		return mcp.Result{}, 0, err
 	}
 	defer call.End()
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
 		token = jsonrpc.IntID(call.ID)
 	}
-	return c.wire.Call(ctx, call, &req.Params, caller, mcp.EditsForLegacy(req, token)...)
+	edits = append(mcp.EditsForLegacy(req, token), edits...)
+	result, err := c.wire.Call(ctx, call, &req.Params, caller, edits...)
+	return result, call.ID, err
 }
 
 // refuseRetry refuses the retry of a request that needed input: a legacy server

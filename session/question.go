@@ -28,17 +28,41 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 		c.reply(ctx, m.ID, mcp.Result{}, nil)
 		return
 	}
-	if on == nil {
-		on = c.whomToAsk(method)
-	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
-	asked := on != nil && on.Ask(len(m.Body.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+	c.assign(ctx, q, on)
+}
+
+// assign has a question put to the client that it belongs to.
+func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
+	if id := mcp.RelatedTask(&q.req.Params); id != "" {
+		if c.tasks.awaits(id, func() { c.assign(ctx, q, on) }) {
+			return
+		}
+		// Servers may send it on any stream (2025-11-25, tasks).
+		if call, known := c.callFor(id); known {
+			c.ask(ctx, q, call)
+			return
+		}
+	}
+	if on == nil {
+		on = c.whomToAsk(q.req)
+	}
+	c.ask(ctx, q, on)
+}
+
+// ask puts a question by way of a call, which may be nil for nobody.
+func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) {
+	asked := on != nil && on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
 		defer c.forget(q)
 		c.put(ctx, q, func() (mcp.Result, error) {
 			askCtx, cancel := context.WithCancel(askCtx)
 			defer cancel()
 			defer context.AfterFunc(q.withdrawn, cancel)()
-			return caller.Ask(askCtx, q.req)
+			result, err := caller.Ask(askCtx, q.req)
+			if err == nil {
+				c.answeredByTask(q.req, &result, on)
+			}
+			return result, err
 		})
 	})
 	if !asked {
@@ -68,17 +92,30 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 // Roots are asked for on the server's own account, most often while a call that
 // has nothing to do with them is in flight and soon over: for them the session
 // comes first.
-func (c *Client) whomToAsk(method string) *inflight.Call {
-	if listener := c.sessionListener(); method == mcp.MethodListRoots && listener != nil {
-		return listener
+//
+// So does what a server wants of a task that its client works on: it may wait for
+// longer than any call.
+func (c *Client) whomToAsk(req *mcp.Request) *inflight.Call {
+	if isTaskRequest(req.Method) {
+		if owner, known := c.tasks.ofClient(mcp.TaskID(&req.Params)); known {
+			return c.listenerOf(owner)
+		}
 	}
-	owner, several := c.calls.Owner(func(req *mcp.Request) bool {
-		return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method)
-	})
+	if req.Method == mcp.MethodListRoots || isTaskRequest(req.Method) {
+		if listener := c.sessionListener(); listener != nil {
+			return listener
+		}
+	}
+	owner, several := c.calls.Owner(canCarry)
 	if owner != nil || several {
 		return owner
 	}
 	return c.sessionListener()
+}
+
+// canCarry reports whether a client can be asked something under a request.
+func canCarry(req *mcp.Request) bool {
+	return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method) || req.Method == mcp.MethodTaskResult
 }
 
 // open keeps a question, so that it can be withdrawn.

@@ -104,14 +104,17 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 }
 
 // Progress gives a progress notification to the call whose id the peer was given
-// as token, under the token of the client. It is dropped if there is none, or if
-// the client has given none.
-func (c *Calls) Progress(n *mcp.Notification) {
+// as token, under the token of the client. It is dropped if there is none, which
+// Progress reports, or if the client has given none.
+func (c *Calls) Progress(n *mcp.Notification) bool {
 	call, _ := c.Find(mcp.ProgressToken(&n.Params))
-	if call == nil || call.token.IsZero() {
-		return
+	if call == nil {
+		return false
 	}
-	call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	if !call.token.IsZero() {
+		call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	}
+	return true
 }
 
 // only returns the one call in flight that waits for a response.
@@ -185,6 +188,23 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		}
 	}
 	return owner, false
+}
+
+// Oldest returns the oldest call in flight of a client that may says yes to, nil if
+// there is none. Listen calls and this process's own do not count.
+func (c *Calls) Oldest(may func(*mcp.Request) bool) *Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var oldest *Call
+	for _, call := range c.calls {
+		if call.own || call.Request.Method == mcp.MethodListen || oldest != nil && oldest.ID < call.ID {
+			continue
+		}
+		if may(call.Request) {
+			oldest = call
+		}
+	}
+	return oldest
 }
 
 // before reports whether c rather than other owns a message.
