@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type knownTasks struct {
 	mu      sync.Mutex
 	byID    map[string]*knownTask // of the server; guarded by mu, like what follows
 	byCall  map[int64]*knownTask  // by the id of the call that made it
+	counts  map[string]int        // of byID, by owner
 	theirs  map[string]*knownTask // of clients, made for the server
 	last    uint64                // number of a task
 	first   string                // client that had to do with tasks
@@ -104,7 +106,7 @@ func (k *knownTasks) make(req *mcp.Request) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.alone(req.Meta.ClientKey())
-	if n := len(k.byID) + k.making; n >= MaxTasks && !k.forgetOver(k.byID) {
+	if n := len(k.byID) + k.making; n >= MaxTasks && !k.forgetOver() {
 		return &mcp.CallError{
 			Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxTasks", Outcome: mcp.NotSent,
 			Public: fmt.Sprintf("there are %d tasks on the connection to the server", n),
@@ -125,8 +127,13 @@ func (k *knownTasks) made(t *knownTask) {
 		t.number = k.last
 		if k.byID == nil {
 			k.byID, k.byCall = make(map[string]*knownTask), make(map[int64]*knownTask)
+			k.counts = make(map[string]int)
+		}
+		if old := k.byID[t.id]; old != nil {
+			k.remove(old)
 		}
 		k.byID[t.id], k.byCall[t.call] = t, t
+		k.counts[t.owner]++
 	}
 	waiting := k.waiting
 	k.waiting = nil
@@ -138,37 +145,31 @@ func (k *knownTasks) made(t *knownTask) {
 
 // makeRoom forgets a client's oldest task if it has as many as it may. k.mu is held.
 func (k *knownTasks) makeRoom(owner string) {
-	if len(k.byID) < MaxTasksPerClient {
+	if k.counts[owner] < MaxTasksPerClient {
 		return
 	}
-	n := 0
 	var oldest *knownTask
 	for _, t := range k.byID {
-		if t.owner != owner {
-			continue
-		}
-		n++
-		if oldest == nil || t.number < oldest.number {
+		if t.owner == owner && (oldest == nil || t.number < oldest.number) {
 			oldest = t
 		}
 	}
-	if n >= MaxTasksPerClient {
-		k.remove(oldest)
-	}
+	k.remove(oldest)
 }
 
 // forgetOver forgets tasks whose time to live is over and reports whether there were
 // some. k.mu is held.
-func (k *knownTasks) forgetOver(tasks map[string]*knownTask) bool {
-	before, now := len(tasks), time.Now()
-	for id, t := range tasks {
-		if !t.over.IsZero() && now.After(t.over) {
-			delete(tasks, id)
-			delete(k.byCall, t.call)
+func (k *knownTasks) forgetOver() bool {
+	before, now := len(k.byID), time.Now()
+	for _, t := range k.byID {
+		if t.isOver(now) {
+			k.remove(t)
 		}
 	}
-	return len(tasks) < before
+	return len(k.byID) < before
 }
+
+func (t *knownTask) isOver(now time.Time) bool { return !t.over.IsZero() && now.After(t.over) }
 
 func (k *knownTasks) forget(t *knownTask) {
 	k.mu.Lock()
@@ -178,11 +179,13 @@ func (k *knownTasks) forget(t *knownTask) {
 
 // remove is forget with k.mu held.
 func (k *knownTasks) remove(t *knownTask) {
-	if k.byID[t.id] == t {
-		delete(k.byID, t.id)
+	if k.byID[t.id] != t {
+		return
 	}
-	if k.byCall[t.call] == t {
-		delete(k.byCall, t.call)
+	delete(k.byID, t.id)
+	delete(k.byCall, t.call)
+	if k.counts[t.owner]--; k.counts[t.owner] == 0 {
+		delete(k.counts, t.owner)
 	}
 }
 
@@ -236,12 +239,15 @@ func (k *knownTasks) givenToServer(task mcp.Task, owner string) {
 	if k.theirs == nil {
 		k.theirs = make(map[string]*knownTask)
 	}
-	t := k.theirs[task.ID]
-	switch {
-	case t != nil && t.owner != owner:
+	if t := k.theirs[task.ID]; t != nil && t.owner != owner {
 		t.owner = ""
-	case t == nil && len(k.theirs) >= MaxTasks && !k.forgetOver(k.theirs):
-	default:
+		return
+	}
+	if len(k.theirs) >= MaxTasks {
+		now := time.Now()
+		maps.DeleteFunc(k.theirs, func(_ string, t *knownTask) bool { return t.isOver(now) })
+	}
+	if len(k.theirs) < MaxTasks { // else the only client there is will be asked
 		k.theirs[task.ID] = &knownTask{id: task.ID, owner: owner, over: overAt(task.Life)}
 	}
 }
