@@ -191,9 +191,6 @@ func (s *taskServer) listen(ctx context.Context, req *mcp.Request, caller mcp.Ca
 		slices.Sort(states)
 		for _, state := range states {
 			n := &mcp.Notification{Method: mcp.NotificationTask, Params: jsonrpc.Trusted([]byte("{" + state + "}"))}
-			if !filter.Wants(n) {
-				n.Method = "notifications/vendor"
-			}
 			if err := caller.Notify(ctx, n); err != nil {
 				return mcp.Result{}, err
 			}
