@@ -299,6 +299,65 @@ func (n *naming) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
 	return raw(`{"action":"accept","content":{"name":` + quoted(n.name) + `}}`)
 }
 
+// TestTasksOutsideCalls: what a legacy server says of a task reaches the session of a
+// legacy client, and so does what it asks of a task that the client works on.
+func TestTasksOutsideCalls(t *testing.T) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
+		if client.era != mcp.Legacy || server.era != mcp.Legacy {
+			return // has no such things
+		}
+		b := newTaskBench(t, client, server, 1, transport.Automatic)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		r := &working{newRecorder()}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := b.clients[0].Handle(ctx, b.request("subscriptions/listen", `{"notifications":{"session":true}}`), r)
+			ended <- err
+		}()
+		await(t, r.signal) // the acknowledgement
+		toClient := await(t, b.server.sessions)
+		got, err := b.do(t, 0, "tools/call", `{"name":"ask","task":{}}`, mcp.NoCaller{})
+		v := jsonrpc.Trusted([]byte(got))
+		task := v.Get("task")
+		if err != nil || mcp.TaskID(&task) == "" {
+			t.Fatalf("got %s, %v", got, err)
+		}
+		status := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "taskId", Value: []byte(quoted(mcp.TaskID(&task)))},
+			jsonrpc.Edit{Name: "status", Value: []byte(`"working"`)}, jsonrpc.Edit{Name: "vendor", Value: []byte("1.0")})
+		if err := toClient.Notify(ctx, &mcp.Notification{Method: mcp.NotificationTaskStatus, Params: status}); err != nil {
+			t.Fatal(err)
+		}
+		if got := await(t, r.signal); got != mcp.NotificationTaskStatus+" "+string(status.Raw()) {
+			t.Errorf("told %s", got)
+		}
+		for _, q := range []struct{ method, params, want string }{
+			{mcp.MethodElicit, strings.TrimSuffix(question, "}") + `,"task":{"ttl":60000}}`, `{"task":{"taskId":"theirs","status":"working","vendor":1.0}}`},
+			{mcp.MethodGetTask, `{"taskId":"theirs"}`, `{"taskId":"theirs","status":"working","by":"tasks/get"}`},
+			{mcp.MethodTaskResult, `{"taskId":"theirs"}`, `{"taskId":"theirs","status":"working","by":"tasks/result"}`},
+			{mcp.MethodCancelTask, `{"taskId":"theirs"}`, `{"taskId":"theirs","status":"working","by":"tasks/cancel"}`},
+			{mcp.MethodListTasks, `{}`, `{"taskId":"theirs","status":"working","by":"tasks/list"}`},
+		} {
+			answer, err := toClient.Ask(ctx, &mcp.Request{Method: q.method, Params: jsonrpc.Trusted([]byte(q.params))})
+			if err != nil || string(answer.Raw()) != q.want {
+				t.Errorf("%s: %s, %v", q.method, answer.Raw(), err)
+			}
+		}
+		cancel()
+		await(t, ended)
+	})
+}
+
+// working is a client that answers as a task.
+type working struct{ *recorder }
+
+func (w *working) Ask(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+	if task := req.Params.Get("task"); task.IsObject() {
+		return raw(`{"task":{"taskId":"theirs","status":"working","vendor":1.0}}`)
+	}
+	return raw(`{"taskId":"theirs","status":"working","by":"` + req.Method + `"}`)
+}
+
 // TestTasksAreDeclaredAsEachEraCan: a client is not told of tasks that it cannot use
 // there, and a server not of those that its client cannot.
 func TestTasksAreDeclaredAsEachEraCan(t *testing.T) {

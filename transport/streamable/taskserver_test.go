@@ -16,8 +16,9 @@ import (
 // tool "ask" tells the name, that of the tool "slow" never ends.
 type taskServer struct {
 	era       mcp.Era
-	started   chan string // ids of tasks that wait for something
-	cancelled chan string // and were cancelled
+	started   chan string     // ids of tasks that wait for something
+	cancelled chan string     // and were cancelled
+	sessions  chan mcp.Caller // ways to legacy clients outside calls
 
 	mu      sync.Mutex
 	n       int
@@ -35,7 +36,8 @@ type madeTask struct {
 func newTaskServer(era mcp.Era) *taskServer {
 	return &taskServer{
 		era: era, started: make(chan string, 100), cancelled: make(chan string, 100),
-		tasks: make(map[string]*madeTask), changed: make(chan struct{}),
+		sessions: make(chan mcp.Caller, 100),
+		tasks:    make(map[string]*madeTask), changed: make(chan struct{}),
 	}
 }
 
@@ -54,7 +56,9 @@ func (s *taskServer) Handle(ctx context.Context, req *mcp.Request, caller mcp.Ca
 		return raw(`{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}`)
 	case req.Method == mcp.MethodListen && s.era == mcp.Modern:
 		return s.listen(ctx, req, caller)
-	case req.Notification || req.Method == mcp.MethodListen:
+	case req.Method == mcp.MethodListen:
+		return s.keepSession(ctx, req, caller)
+	case req.Notification:
 		return mcp.Result{}, nil
 	case s.era == mcp.Modern:
 		return s.modern(req)
@@ -196,6 +200,22 @@ func (s *taskServer) listen(ctx context.Context, req *mcp.Request, caller mcp.Ca
 			}
 		}
 	}
+}
+
+// keepSession gives the way to a legacy client to the test.
+func (s *taskServer) keepSession(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	filter, err := mcp.ReadFilter(&req.Params)
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	if err := caller.Notify(ctx, filter.Acknowledge()); err != nil {
+		return mcp.Result{}, err
+	}
+	if filter.Session {
+		s.sessions <- caller
+	}
+	<-ctx.Done()
+	return mcp.Result{}, ctx.Err()
 }
 
 // legacy serves the tasks of 2025-11-25.
