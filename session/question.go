@@ -40,12 +40,27 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 		return
 	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
-	asked, several := c.askFirst(ctx, q, on)
+	c.assign(ctx, q, on)
+}
+
+// assign has a question put to the client that it belongs to, or refuses it. On is
+// the call on whose stream it came, nil if it came on none.
+func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
+	id := mcp.RelatedTask(&q.req.Params)
+	if id != "" && c.tasks.awaits(id, func() { c.assign(ctx, q, on) }) {
+		return
+	}
+	var asked, several bool
+	if call, known := c.callFor(id); known {
+		asked = call != nil && c.ask(ctx, q, call) // on whatever stream it came (2025-11-25, tasks)
+	} else {
+		asked, several = c.askFirst(ctx, q, on)
+	}
 	if asked {
 		return
 	}
 	c.forget(q)
-	if several && declares(c.opts.Capabilities, method) {
+	if several && declares(c.opts.Capabilities, q.req.Method) {
 		c.refuseToGuess(ctx, q)
 		return
 	}
@@ -59,7 +74,7 @@ func (c *Client) askFirst(ctx context.Context, q *question, on *inflight.Call) (
 		return c.ask(ctx, q, on), false
 	}
 	for {
-		on, several = c.whomToAsk(q.req.Method)
+		on, several = c.whomToAsk(q.req)
 		if on == nil {
 			return false, several
 		}
@@ -82,6 +97,9 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 		result, err := q.put(askCtx, caller)
 		if err != nil && !isWire(err) && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
 			return
+		}
+		if err == nil {
+			c.answeredByTask(q.req, &result, on)
 		}
 		defer c.forget(q)
 		c.conclude(ctx, q, result, err)
@@ -131,11 +149,6 @@ func (c *Client) askElsewhere(ctx context.Context, q *question) bool {
 	}
 }
 
-// canCarry reports whether a client can be asked something in a call.
-func canCarry(req *mcp.Request) bool {
-	return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method)
-}
-
 // whomToAsk returns the call that a question outside any stream belongs to: one
 // in flight, or the only session that listens. Several says that it may belong to
 // either of several clients, between whom nobody guesses.
@@ -143,9 +156,17 @@ func canCarry(req *mcp.Request) bool {
 // Roots are asked for on the server's own account, most often while a call that
 // has nothing to do with them is in flight and soon over: for them the session
 // comes first.
-func (c *Client) whomToAsk(method string) (call *inflight.Call, several bool) {
+//
+// So does what a server wants of a task that its client works on: it may wait for
+// longer than any call.
+func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool) {
+	if isTaskRequest(req.Method) {
+		if owner, known := c.tasks.ofClient(mcp.TaskID(&req.Params)); known {
+			return c.listenerOf(owner), false
+		}
+	}
 	listener, sessions := c.sessionListeners()
-	if method == mcp.MethodListRoots && listener != nil {
+	if listener != nil && (req.Method == mcp.MethodListRoots || isTaskRequest(req.Method)) {
 		return listener, false
 	}
 	owner, several := c.calls.Owner(canCarry)
@@ -156,6 +177,11 @@ func (c *Client) whomToAsk(method string) (call *inflight.Call, several bool) {
 		return nil, true
 	}
 	return listener, sessions
+}
+
+// canCarry reports whether a client can be asked something under a request.
+func canCarry(req *mcp.Request) bool {
+	return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method) || req.Method == mcp.MethodTaskResult
 }
 
 // open keeps a question, so that it can be withdrawn.

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -202,6 +205,7 @@ func (s *Server) handle(ctx context.Context, m *jsonrpc.Message, out Outlet, cal
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: a notification has no id")
 	}
 	meta.ProgressToken = mcp.ReadProgressToken(&m.Meta)
+	meta.TakesTasks = method == mcp.MethodCallTool
 	return call(ctx, m.ID, &mcp.Request{Method: method, ID: m.ID, Params: m.Body, Meta: meta}, out)
 }
 
@@ -335,10 +339,14 @@ func (s *Server) EndAnswers() {
 
 // A caller is the way back to the client for one request.
 type caller struct {
-	session *Server
-	out     Outlet
-	req     *mcp.Request // nil outside requests
+	session  *Server
+	out      Outlet
+	req      *mcp.Request  // nil outside requests
+	progress atomic.Uint64 // bits of the last that the client was told
 }
+
+// progressed returns the progress that the client was last told.
+func (c *caller) progressed() float64 { return math.Float64frombits(c.progress.Load()) }
 
 // Notify implements [mcp.Caller]. It lets through what the request, or the
 // session, has asked for.
@@ -350,6 +358,12 @@ func (c *caller) Notify(ctx context.Context, n *mcp.Notification) error {
 		if c.req.Meta.ProgressToken.IsZero() {
 			return nil
 		}
+		raw, _ := n.Params.Lookup("progress")
+		if progress, err := strconv.ParseFloat(string(raw), 64); err == nil {
+			c.progress.Store(math.Float64bits(progress))
+		}
+	case mcp.NotificationTask:
+		return nil // not of its revision
 	case mcp.NotificationMessage:
 		level, _ := n.Params.LookupString("level")
 		if !wantsLog(c.req, mcp.Level(level)) {

@@ -513,3 +513,20 @@ func TestClosedPool_D131(t *testing.T) {
 		}
 	})
 }
+
+// TestFailedDialLeavesNoEdge: a nil pointer in an interface is one as well.
+func TestFailedDialLeavesNoEdge(t *testing.T) {
+	pool := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
+		var none *transport.Conn
+		<-ctx.Done()
+		return none, ctx.Err()
+	}, transport.PoolOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pool.Handle(ctx, &mcp.Request{Method: mcp.MethodListTools}, mcp.NoCaller{}); err == nil {
+		t.Error("the call succeeded")
+	}
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
+}
