@@ -193,7 +193,7 @@ func writeReasons(b *strings.Builder, all []outcome, expectations []*expectation
 			}
 		}
 	}
-	b.WriteString("\n## What fails, and why\n\nChecks are named as SERVERS/FORMS/CLIENTS/CHECKS; those with a question mark fail only\n" +
+	b.WriteString("\n## What fails, and why\n\nChecks are named as SERVERS FORMS CLIENTS CHECKS; those with a question mark fail only\n" +
 		"now and then. The numbers are those of the last run.\n")
 	list("Passes without mcpsplice only", func(e *expectation) bool { return e.through })
 	list("Fails without mcpsplice too, or without it only", func(e *expectation) bool { return !e.through })
