@@ -1,0 +1,269 @@
+package streamable_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+
+	"pgregory.net/rapid"
+)
+
+// What goes the other way: notifications, questions and their answers.
+
+// A note is a notification as its server writes it.
+type note struct {
+	method string
+	params object
+	text   string
+}
+
+func notes(method string, always ...member) *rapid.Generator[note] {
+	return rapid.Custom(func(t *rapid.T) note {
+		o := objects(3).Draw(t, "members").among(t, always...)
+		if meta := objects(2).Draw(t, "meta"); len(meta) > 0 {
+			o = o.among(t, member{`"_meta"`, meta.text(t)})
+		}
+		return note{method, o, o.text(t)}
+	})
+}
+
+func (n note) notification() *mcp.Notification {
+	return &mcp.Notification{Method: n.method, Params: jsonrpc.Trusted([]byte(n.text))}
+}
+
+func (c *cell) checkNotes(t *rapid.T) {
+	var kind *rapid.Generator[note]
+	switch rapid.IntRange(0, 2).Draw(t, "kind") {
+	case 0:
+		kind = rapid.Custom(func(t *rapid.T) note {
+			return notes(mcp.NotificationProgress, member{`"progressToken"`, `"é"`}, member{`"progress"`, oddNumbers.Draw(t, "progress")}).Draw(t, "params")
+		})
+	case 1:
+		kind = rapid.Custom(func(t *rapid.T) note {
+			return notes(mcp.NotificationMessage, member{`"level"`, `"inf\u006f"`}, member{`"data"`, values(4).Draw(t, "data")}).Draw(t, "params")
+		})
+	default:
+		kind = notes("notifications/vendor/é")
+	}
+	list := rapid.SliceOfN(kind, 1, 3).Draw(t, "notes")
+	c.must(t, c.plain(t, methods...), nil, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		for _, n := range list {
+			message := n.notification()
+			if n.method == mcp.NotificationProgress {
+				message.Params = mcp.WithProgressToken(&message.Params, req.Meta.ProgressToken)
+			}
+			if err := caller.Notify(ctx, message); err != nil {
+				return mcp.Result{}, err
+			}
+		}
+		return raw("{}")
+	})
+	for _, n := range list {
+		same(t, "a notification", n.method+" "+n.text, receive(t, "a notification", c.pen.told))
+	}
+}
+
+func (c *cell) checkChange(t *rapid.T) {
+	n := rapid.Custom(func(t *rapid.T) note {
+		if rapid.Bool().Draw(t, "of a list") {
+			return notes(mcp.NotificationToolsListChanged).Draw(t, "params")
+		}
+		return notes(mcp.NotificationResourceUpdated, member{`"uri"`, `"test:\/\/a"`}).Draw(t, "params")
+	}).Draw(t, "change")
+	c.courier.tell(t, n.notification())
+	got := receive(t, "the change", c.pen.told)
+	want := n.params
+	if c.client.era == mcp.Modern {
+		_, params, _ := strings.Cut(got, " ")
+		id := objectOf(objectOf(params).get("_meta")).get(mcp.MetaSubscriptionID)
+		meta := objectOf(want.get("_meta")).set(mcp.MetaSubscriptionID, id)
+		want = want.set("_meta", meta.String())
+	}
+	same(t, "the change", n.method+" "+want.String(), got)
+}
+
+func (c *cell) checkNotification(t *rapid.T) {
+	n := notes("notifications/vendor/é").Draw(t, "notification")
+	c.courier.expect(n.method, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		c.courier.take(req)
+		return mcp.Result{}, nil
+	})
+	defer c.courier.expect("", nil)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := c.edge.Handle(ctx, &mcp.Request{
+		Method: n.method, Notification: true, Params: jsonrpc.Trusted([]byte(n.text)), Meta: mcp.Metadata{Revision: mcp.NewestLegacy},
+	}, mcp.NoCaller{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameBytes(t, "the notification", n.text, receive(t, "the notification", c.courier.got))
+}
+
+// A dialogue is a question as its server writes it, and what the client answers.
+type dialogue struct {
+	question note
+	answer   text
+	refused  bool // the answer is an error
+}
+
+func (c *cell) dialogues() *rapid.Generator[dialogue] {
+	kinds := []string{mcp.MethodElicit, mcp.MethodCreateMessage, mcp.MethodListRoots}
+	legacy := c.client.era == mcp.Legacy && c.server.era == mcp.Legacy
+	if legacy {
+		kinds = append(kinds, "vendor/ask")
+	}
+	return rapid.Custom(func(t *rapid.T) dialogue {
+		var always []member
+		method := rapid.SampledFrom(kinds).Draw(t, "method")
+		switch method {
+		case mcp.MethodElicit:
+			always = []member{{`"message"`, oddStrings.Draw(t, "message")}, {`"requestedSchema"`, objects(4).Draw(t, "schema").text(t)}}
+		case mcp.MethodCreateMessage:
+			always = []member{{`"messages"`, values(4).Draw(t, "messages")}}
+		}
+		d := dialogue{question: notes(method, always...).Draw(t, "params")}
+		answer := objects(4).Draw(t, "answer")
+		if d.refused = legacy && rapid.IntRange(0, 3).Draw(t, "refused") == 3; d.refused {
+			answer = answer.among(t, member{`"code"`, "-1"}, member{`"message"`, oddStrings.Draw(t, "error")}, member{`"data"`, values(3).Draw(t, "data")})
+		}
+		d.answer = text{answer, answer.text(t)}
+		return d
+	})
+}
+
+func (d *dialogue) reply(*mcp.Request) (mcp.Result, error) {
+	v := jsonrpc.Trusted([]byte(d.answer.text))
+	if d.refused {
+		return mcp.Result{}, jsonrpc.ReadError(&v)
+	}
+	return mcp.Result{Value: v}, nil
+}
+
+// checkQuestion: a server asks in the middle of a call.
+func (c *cell) checkQuestion(t *rapid.T) {
+	d := c.dialogues().Draw(t, "dialogue")
+	call := c.plain(t, mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource)
+	serve := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		answer, err := caller.Ask(ctx, &mcp.Request{Method: d.question.method, Params: jsonrpc.Trusted([]byte(d.question.text))})
+		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && d.refused {
+			c.courier.got <- errorText(wire)
+		} else if err == nil {
+			c.courier.got <- string(answer.Raw())
+		}
+		return mcp.RawResult([]byte("{}")), err
+	}
+	if d.refused {
+		serve = answering(serve)
+	}
+	result := c.must(t, call, d.reply, serve)
+	question := d.question.method + " " + d.question.text
+	if c.client.era == mcp.Modern {
+		state, questions := inputIn(t, result)
+		if len(questions) != 1 {
+			t.Fatalf("the client is asked %v", questions)
+		}
+		asked := objectOf(questions[0].value)
+		method, _ := jsonrpc.Unquote([]byte(asked.get("method")))
+		same(t, "the question", question, method+" "+asked.get("params"))
+		c.must(t, retry(call, state, `{`+questions[0].name+`:`+d.answer.text+`}`), nil, serve)
+	} else {
+		same(t, "the question", question, receive(t, "the question", c.pen.asked))
+	}
+	same(t, "the answer", d.answer.text, receive(t, "the answer", c.courier.got))
+}
+
+// answering is serve with a result even if the client refused to answer.
+func answering(serve mcp.HandlerFunc) mcp.HandlerFunc {
+	return func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		_, _ = serve(ctx, req, caller)
+		return raw("{}")
+	}
+}
+
+// inputIn returns the state and the questions of a result that needs input.
+func inputIn(t *rapid.T, result string) (state string, questions object) {
+	t.Helper()
+	o := objectOf(result)
+	if o.get("resultType") != `"input_required"` {
+		t.Fatalf("no input is required: %.300s", result)
+	}
+	return o.get("requestState"), objectOf(o.get("inputRequests"))
+}
+
+// retry is a call made again with answers.
+func retry(first letter, state, answers string) letter {
+	params := first.params.set("inputResponses", answers)
+	if state != "" {
+		params = params.set("requestState", state)
+	}
+	return letter{first.method, params, params.String()}
+}
+
+// An input is what a modern server's result requires, and what the client answers.
+type input struct {
+	result    text
+	questions map[string]string // answers by question, by their tokens
+	answers   object
+	state     string
+}
+
+func (c *cell) inputs() *rapid.Generator[input] {
+	return rapid.Custom(func(t *rapid.T) input {
+		in := input{questions: map[string]string{}, state: oddStrings.Draw(t, "state")}
+		keys := rapid.SliceOfNDistinct(stringsOf(2), 1, 3, func(key string) string {
+			key, _ = jsonrpc.Unquote([]byte(key))
+			return key
+		}).Draw(t, "keys")
+		var requests object
+		for _, key := range keys {
+			d := c.dialogues().Draw(t, "dialogue")
+			asked := tokens(d.question.method + " " + d.question.text)
+			if in.questions[asked] == "" {
+				in.questions[asked] = d.answer.text
+			}
+			requests = append(requests, member{key, `{"params":` + d.question.text + `,"method":"` + d.question.method + `"}`})
+			in.answers = append(in.answers, member{key, in.questions[asked]})
+		}
+		in.result.object = objects(2).Draw(t, "members").among(t, member{`"resultType"`, `"input_required"`},
+			member{`"inputRequests"`, requests.text(t)}, member{`"requestState"`, in.state})
+		in.result.text = in.result.object.text(t)
+		return in
+	})
+}
+
+// checkInput: the server says what it needs by its result.
+func (c *cell) checkInput(t *rapid.T) {
+	in := c.inputs().Draw(t, "input")
+	first := c.plain(t, mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource)
+	serve := func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		responses, ok := req.Params.Lookup("inputResponses")
+		if !ok {
+			return raw(in.result.text)
+		}
+		state, _ := req.Params.Lookup("requestState")
+		c.courier.got <- string(state)
+		c.courier.got <- string(responses)
+		return raw("{}")
+	}
+	result := c.must(t, first, func(q *mcp.Request) (mcp.Result, error) {
+		answer, ok := in.questions[tokens(q.Method+" "+string(q.Params.Raw()))]
+		if !ok {
+			return mcp.Result{}, errors.New("the server has not asked this")
+		}
+		return raw(answer)
+	}, serve)
+	if c.client.era == mcp.Modern {
+		sameBytes(t, "the result", in.result.text, result)
+		c.must(t, retry(first, in.state, in.answers.String()), nil, serve)
+	} else {
+		for range len(in.answers) {
+			receive(t, "a question", c.pen.asked)
+		}
+	}
+	same(t, "the state", in.state, receive(t, "the state", c.courier.got))
+	same(t, "the answers", in.answers.String(), receive(t, "the answers", c.courier.got))
+}
