@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -53,8 +54,10 @@ type Client struct {
 	level     mcp.Level                // the most verbose that was asked for; guarded by mu, like what follows
 	questions map[string]*question     // by the server's id
 	resources map[string]*subscription // by URI
-	noRoots   bool                     // the server was told that the roots cannot be asked for
 	listens   int                      // listen calls to the session that there have been
+
+	roots        roots
+	unattributed atomic.Int64
 }
 
 // A turn lets one goroutine at a time tell the server something. Unlike a mutex
@@ -92,6 +95,7 @@ func NewClient(wire Wire, calls *inflight.Calls, opts ClientOptions) *Client {
 		wire: wire, calls: calls, opts: opts, setting: newTurn(),
 		questions: make(map[string]*question),
 		resources: make(map[string]*subscription),
+		roots:     roots{declared: declares(opts.Capabilities, mcp.MethodListRoots), telling: newTurn()},
 	}
 }
 
@@ -161,7 +165,18 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	if err := refuseRetry(req); err != nil {
 		return mcp.Result{}, err
 	}
+	if c.roots.declared && mcp.MayNeedInput(req.Method) {
+		c.learnRoots(ctx, req, caller)
+	}
 	c.wantLevel(ctx, req.Meta.LogLevel)
+	result, err := c.call(ctx, req, caller)
+	if err == nil && c.roots.declared && !c.roots.spoken.Load() {
+		c.roots.spoken.Store(true)
+	}
+	return result, err
+}
+
+func (c *Client) call(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	call, err := c.calls.Start(req)
 	if err != nil {
 		return mcp.Result{}, err
@@ -173,6 +188,10 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	return c.wire.Call(ctx, call, &req.Params, caller, mcp.EditsForLegacy(req, token)...)
 }
+
+// Unattributed returns how many questions of the server were refused because they
+// may have been meant for either of several clients.
+func (c *Client) Unattributed() int64 { return c.unattributed.Load() }
 
 // refuseRetry refuses the retry of a request that needed input: a legacy server
 // has no such thing, and would do the work a second time. Whoever began this has

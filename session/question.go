@@ -16,7 +16,8 @@ type question struct {
 	req       *mcp.Request
 	withdrawn context.Context // of this one question
 	withdraw  context.CancelFunc
-	listens   int // the client's, when it came
+	listens   int     // the client's, when it came
+	era       mcp.Era // of the client that is asked
 }
 
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
@@ -28,11 +29,28 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 		c.reply(ctx, m.ID, mcp.Result{}, nil)
 		return
 	}
+	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
+		return
+	}
+	several := false
 	if on == nil {
-		on = c.whomToAsk(method)
+		on, several = c.whomToAsk(method)
 	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
-	asked := on != nil && on.Ask(len(m.Body.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+	switch {
+	case several && declares(c.opts.Capabilities, method):
+		c.forget(q)
+		c.refuseToGuess(ctx, q)
+	case on == nil || !c.ask(ctx, q, on):
+		c.forget(q)
+		c.refuse(ctx, q)
+	}
+}
+
+// ask has the client of a call asked, and reports whether that is possible.
+func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
+	q.era = on.Request.Meta.Revision.Era()
+	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
 		defer c.forget(q)
 		c.put(ctx, q, func() (mcp.Result, error) {
 			askCtx, cancel := context.WithCancel(askCtx)
@@ -41,13 +59,10 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 			return caller.Ask(askCtx, q.req)
 		})
 	})
-	if !asked {
-		c.forget(q)
-		c.refuse(ctx, q)
-	}
 }
 
-// put has a question answered by ask, unless the server withdraws it.
+// put has a question answered by ask, unless the server withdraws it. The end of
+// a call that carries a question for the roots is not the client's answer.
 func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, error)) {
 	if q.withdrawn.Err() != nil {
 		return
@@ -55,30 +70,35 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 	result, err := ask()
 	switch {
 	case q.withdrawn.Err() != nil:
-	case errors.Is(err, mcp.ErrCannotAsk) && !isWire(err):
+	case err == nil:
+		c.answered(q, result)
+		c.reply(ctx, q.id, result, nil)
+	case !isWire(err) && (errors.Is(err, mcp.ErrCannotAsk) || q.req.Method == mcp.MethodListRoots):
 		c.refuse(ctx, q)
 	default:
-		c.reply(ctx, q.id, result, err)
+		c.reply(ctx, q.id, mcp.Result{}, err)
 	}
 }
 
 // whomToAsk returns the call that a question outside any stream belongs to: one
-// in flight, or the only session that listens. Nobody guesses between clients.
+// in flight, or the only session that listens. Several says that it may belong to
+// either of several clients, between whom nobody guesses.
 //
 // Roots are asked for on the server's own account, most often while a call that
 // has nothing to do with them is in flight and soon over: for them the session
 // comes first.
-func (c *Client) whomToAsk(method string) *inflight.Call {
-	if listener := c.sessionListener(); method == mcp.MethodListRoots && listener != nil {
-		return listener
+func (c *Client) whomToAsk(method string) (call *inflight.Call, several bool) {
+	listener, sessions := c.sessionListeners()
+	if method == mcp.MethodListRoots && listener != nil {
+		return listener, false
 	}
 	owner, several := c.calls.Owner(func(req *mcp.Request) bool {
 		return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method)
 	})
 	if owner != nil || several {
-		return owner
+		return owner, several
 	}
-	return c.sessionListener()
+	return listener, sessions
 }
 
 // open keeps a question, so that it can be withdrawn.
@@ -175,16 +195,22 @@ func Refusal(method string, capabilities []byte) (mcp.Result, error) {
 	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error: nobody can be asked just now")
 }
 
-// refuse answers a question that nobody can be asked. Who has begun to listen
-// since it came could not be told yet to be asked for the roots.
+// refuse answers a question that nobody can be asked: one for the roots with those
+// that are known. Who has begun to listen since it came could not be told yet to be
+// asked for them.
 func (c *Client) refuse(ctx context.Context, q *question) {
 	result, err := Refusal(q.req.Method, c.opts.Capabilities)
-	c.reply(ctx, q.id, result, err)
 	if q.req.Method != mcp.MethodListRoots {
+		c.reply(ctx, q.id, result, err)
 		return
 	}
+	known, ok := c.knownRoots()
+	if ok {
+		c.reply(ctx, q.id, known, nil)
+		return
+	}
+	c.reply(ctx, q.id, result, err)
 	c.mu.Lock()
-	c.noRoots = true
 	late := c.listens != q.listens
 	c.mu.Unlock()
 	if late {
@@ -192,19 +218,20 @@ func (c *Client) refuse(ctx context.Context, q *question) {
 	}
 }
 
-// offerRoots tells a server to ask for the roots again which asked when nobody
-// could be asked, as many do at once after the handshake.
-func (c *Client) offerRoots(ctx context.Context) {
-	c.mu.Lock()
-	missed := c.noRoots
-	c.noRoots = false
-	c.mu.Unlock()
-	if !missed || !declares(c.opts.Capabilities, mcp.MethodListRoots) {
-		return
+// refuseToGuess answers a question that may belong to either of several clients.
+func (c *Client) refuseToGuess(ctx context.Context, q *question) {
+	n := c.unattributed.Add(1)
+	if n&(n-1) == 0 { // so that a server that asks on and on does not fill a log
+		c.opts.Logger.Warn("a question of the server was refused: several clients are served, and it does not say to whom it belongs",
+			"method", q.req.Method, "refused", n)
 	}
-	if err := c.wire.Notify(ctx, mcp.NotificationRootsListChanged, &jsonrpc.Value{}); err != nil {
-		c.opts.Logger.Debug("the server was not told of the roots", "err", err)
+	if q.req.Method == mcp.MethodListRoots {
+		c.mu.Lock()
+		c.roots.missed = true
+		c.mu.Unlock()
 	}
+	c.reply(ctx, q.id, mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError,
+		"Internal error: several clients are served, and the question does not say to whom it belongs"))
 }
 
 // replyWait bounds how long an answer waits for a server that does not read.

@@ -263,7 +263,7 @@ func TestPoolLimit(t *testing.T) {
 			}
 			return nil
 		}}
-		p := newPool(t, f, transport.PoolOptions{Isolation: transport.PerClient, Max: 2})
+		p := newPool(t, f, transport.PoolOptions{Isolation: transport.PerClient, MaxConns: 2})
 		busy := start(t, p, toolCall(legacyMeta("busy")), mcp.NoCaller{})
 		synctest.Wait()
 		for _, client := range []string{"a", "b", "c"} { // each takes the idle place
@@ -277,11 +277,11 @@ func TestPoolLimit(t *testing.T) {
 			t.Error("the wrong connections were closed")
 		}
 		second := start(t, p, toolCall(legacyMeta("busy")), mcp.NoCaller{}) // joins the first
-		p2 := newPool(t, &farm{era: mcp.Legacy, dialed: f.dialed}, transport.PoolOptions{Isolation: transport.PerClient, Max: 1})
+		p2 := newPool(t, &farm{era: mcp.Legacy, dialed: f.dialed}, transport.PoolOptions{Isolation: transport.PerClient, MaxConns: 1})
 		third := start(t, p2, toolCall(legacyMeta("busy")), mcp.NoCaller{})
 		synctest.Wait()
 		e := start(t, p2, toolCall(legacyMeta("d")), mcp.NoCaller{}).failure(t)
-		if e.Kind != mcp.LimitExceeded || e.Limit != "Max" || e.Outcome != mcp.NotSent || e.Method != mcp.MethodCallTool ||
+		if e.Kind != mcp.LimitExceeded || e.Limit != "MaxConns" || e.Outcome != mcp.NotSent || e.Method != mcp.MethodCallTool ||
 			!strings.Contains(e.Error(), "all 1 connections") {
 			t.Errorf("failed with %v", e)
 		}

@@ -69,19 +69,20 @@ func edge[E transport.Edge](e E, err error) (transport.Edge, error) {
 }
 
 // pool returns a handler over connections to the target, to be closed.
-func (d *dialer) pool(isolation transport.Isolation) *transport.Pool {
-	return transport.NewPool(d.dial, transport.PoolOptions{Isolation: isolation, Logger: d.logger})
+func (d *dialer) pool(options transport.PoolOptions) *transport.Pool {
+	options.Logger = d.logger
+	return transport.NewPool(d.dial, options)
 }
 
 func parseIsolation(text string) (transport.Isolation, error) {
 	switch isolation := transport.Isolation(text); isolation {
-	case transport.Shared, transport.PerClient:
+	case transport.Shared, transport.PerClient, transport.Serialized:
 		return isolation, nil
 	}
 	if text == "auto" {
 		return transport.Automatic, nil
 	}
-	return "", usagef("", "--isolation must be auto, shared or per-client, not %q", text)
+	return "", usagef("", "--isolation must be auto, shared, per-client or serialized, not %q", text)
 }
 
 // newDemo returns the built-in server.

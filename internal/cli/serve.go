@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -22,7 +23,7 @@ type serveOptions struct {
 	// From the flags and arguments, checked.
 	target    *target // nil for the demo
 	addresses []address
-	isolation transport.Isolation
+	pool      transport.PoolOptions
 	logger    *slog.Logger
 
 	flags serveFlags
@@ -33,6 +34,9 @@ type serveFlags struct {
 	targetFlags
 	listen      []string
 	isolation   string
+	maxConns    int
+	idle        time.Duration
+	turnWait    time.Duration
 	trace       string
 	logLevel    string
 	hosts       []string
@@ -76,7 +80,11 @@ func newServeCmd(a *app) *cobra.Command {
 	f.add(cmd)
 	fs.DurationVar(&f.timeout, "timeout", transport.DefaultMaxCall, "end a call after `TIME`")
 	fs.Lookup("timeout").DefValue = "1h"
-	fs.StringVar(&f.isolation, "isolation", "auto", "`HOW` clients share connections to a legacy server: shared,\nper-client, or auto: shared unless they can be asked something")
+	fs.StringVar(&f.isolation, "isolation", "auto", "`HOW` clients share connections to a legacy server: shared,\nper-client, serialized (shared, one client at a time), or\nauto: shared unless they can be asked something")
+	fs.IntVar(&f.maxConns, "max-connections", transport.DefaultMaxConns, "have at most `N` connections to the server")
+	fs.DurationVar(&f.idle, "idle", transport.DefaultIdle, "close a connection that nobody has used for `TIME`")
+	fs.Lookup("idle").DefValue = "5m"
+	fs.DurationVar(&f.turnWait, "turn-wait", transport.DefaultTurnWait, "fail a call that another client has held up for `TIME`,\nwith --isolation serialized")
 	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for `HOST`, too (repeatable)")
 	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let web pages of `ORIGIN` in (repeatable)")
 	fs.BoolVar(&f.allowRemote, "allow-remote", false, "serve beyond loopback without authentication")
@@ -99,7 +107,7 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if o.addresses, err = parseAddresses(f.listen); err != nil {
 		return err
 	}
-	if o.isolation, err = parseIsolation(f.isolation); err != nil {
+	if o.pool, err = f.pool(cmd); err != nil {
 		return err
 	}
 	if f.timeout <= 0 {
@@ -107,6 +115,24 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	o.logger, err = o.newLogger(f.logLevel)
 	return err
+}
+
+// pool returns how connections to the server are kept.
+func (f *serveFlags) pool(cmd *cobra.Command) (transport.PoolOptions, error) {
+	isolation, err := parseIsolation(f.isolation)
+	switch {
+	case err != nil:
+		return transport.PoolOptions{}, err
+	case f.maxConns <= 0:
+		return transport.PoolOptions{}, usagef("", "--max-connections must be more than 0")
+	case f.idle <= 0:
+		return transport.PoolOptions{}, usagef("", "--idle must be more than 0")
+	case f.turnWait <= 0:
+		return transport.PoolOptions{}, usagef("", "--turn-wait must be more than 0")
+	case isolation != transport.Serialized && cmd.Flags().Changed("turn-wait"):
+		return transport.PoolOptions{}, usagef("", "--turn-wait is for --isolation serialized")
+	}
+	return transport.PoolOptions{Isolation: isolation, MaxConns: f.maxConns, Idle: f.idle, TurnWait: f.turnWait}, nil
 }
 
 // newLogger returns a log to stderr.
@@ -169,7 +195,7 @@ func (o *serveOptions) handler(trace *trace) (handler mcp.Handler, closeHandler 
 		return newDemo(), func() error { return nil }
 	}
 	d := &dialer{app: o.app, target: o.target, logger: o.logger, tap: trace.tap("dial")}
-	pool := d.pool(o.isolation)
+	pool := d.pool(o.pool)
 	return logFailures(pool, o.logger), pool.Close
 }
 

@@ -164,7 +164,8 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // Owner returns the call that a message belongs to which does not say so: the
 // oldest one in flight that may carry it, provided that all calls in flight are
 // of one client. Calls that wait for an answer of the client come last: they may
-// wait for long, and have nothing to say or to ask meanwhile. Several says that
+// wait for long, and have nothing to say or to ask meanwhile. A call that has its
+// response owns nothing, but its client counts until [Call.End]. Several says that
 // the calls are of more than one client, in which case nobody guesses. Listen
 // calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
@@ -180,7 +181,7 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		} else if call.client() != first.client() {
 			return nil, true
 		}
-		if may(call.Request) && (owner == nil || call.before(owner)) {
+		if may(call.Request) && !call.isFinished() && (owner == nil || call.before(owner)) {
 			owner = call
 		}
 	}
@@ -200,6 +201,12 @@ func (c *Call) asks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open > 0
+}
+
+func (c *Call) isFinished() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished
 }
 
 // Listening returns the listen calls in flight that may says yes to, and whether

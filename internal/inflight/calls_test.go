@@ -173,6 +173,32 @@ func TestOwnerIsNotWaiting_B151(t *testing.T) {
 	}
 }
 
+// TestOwnerHasNoResponse: between its response and its end a call takes nothing
+// any more, and nobody else is guessed at.
+func TestOwnerHasNoResponse_B151(t *testing.T) {
+	var calls inflight.Calls
+	first, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+	log := &mcp.Notification{Method: mcp.NotificationMessage}
+	if !first.Notify(log) {
+		t.Error("a call in flight did not take a message")
+	}
+	first.Finish(nil)
+	if first.Notify(log) {
+		t.Error("a call that has its response took a message")
+	}
+	if owner, several := calls.Owner(always); owner != second || several {
+		t.Errorf("owner %v, several %v", owner, several)
+	}
+	second.Finish(nil)
+	if owner, several := calls.Owner(always); owner != nil || several {
+		t.Errorf("owner %v, several %v", owner, several)
+	}
+	start(t, &calls, tool("b"))
+	if owner, several := calls.Owner(always); owner != nil || !several {
+		t.Errorf("owner %v, several %v beside another client's call", owner, several)
+	}
+}
+
 func TestListeningTellsSeveralClientsApart(t *testing.T) {
 	var calls inflight.Calls
 	all := func(*inflight.Call) bool { return true }

@@ -78,22 +78,27 @@ func (c *Call) client() string {
 }
 
 // Notify puts a notification into the inbox, or gives it to a [Prompt] caller.
-// List changes that wait there already are not put in again.
-func (c *Call) Notify(n *mcp.Notification) {
+// List changes that wait there already are not put in again. It reports false if
+// the call has its response: nothing is delivered after that.
+func (c *Call) Notify(n *mcp.Notification) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.finished || c.waiting(n.Method) {
-		return
+	if c.finished {
+		return false
+	}
+	if c.waiting(n.Method) {
+		return true
 	}
 	if c.prompt != nil {
 		_ = c.prompt.Notify(context.Background(), n) // see deliver
-		return
+		return true
 	}
 	it := item{n: *n, size: len(n.Params.Raw())}
 	c.makeRoom(it.size)
 	c.inbox = append(c.inbox, it)
 	c.bytes += it.size
 	c.signal()
+	return true
 }
 
 // waiting reports whether a list change waits in the inbox already.

@@ -157,7 +157,7 @@ func (c *cell) checkQuestion(t *rapid.T) {
 		return mcp.RawResult([]byte("{}")), err
 	}
 	if d.refused {
-		serve = answering(serve)
+		serve = regardless(serve)
 	}
 	result := c.must(t, call, d.reply, serve)
 	question := d.question.method + " " + d.question.text
@@ -176,8 +176,8 @@ func (c *cell) checkQuestion(t *rapid.T) {
 	same(t, "the answer", d.answer.text, receive(t, "the answer", c.courier.got))
 }
 
-// answering is serve with a result even if the client refused to answer.
-func answering(serve mcp.HandlerFunc) mcp.HandlerFunc {
+// regardless is serve with a result even if the client refused to answer.
+func regardless(serve mcp.HandlerFunc) mcp.HandlerFunc {
 	return func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 		_, _ = serve(ctx, req, caller)
 		return raw("{}")
