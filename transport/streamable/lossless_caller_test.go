@@ -49,7 +49,7 @@ func (c *cell) checkNotes(t *rapid.T) {
 		kind = notes("notifications/vendor/é")
 	}
 	list := rapid.SliceOfN(kind, 1, 3).Draw(t, "notes")
-	c.must(t, c.plain(t, methods...), nil, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	c.must(t, c.plain(anyOf(methods...).Draw(t, "method")), nil, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 		for _, n := range list {
 			message := n.notification()
 			if n.method == mcp.NotificationProgress {
@@ -146,7 +146,7 @@ func (d *dialogue) reply(*mcp.Request) (mcp.Result, error) {
 // checkQuestion: a server asks in the middle of a call.
 func (c *cell) checkQuestion(t *rapid.T) {
 	d := c.dialogues().Draw(t, "dialogue")
-	call := c.plain(t, mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource)
+	call := c.plain(anyOf(mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource).Draw(t, "method"))
 	serve := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 		answer, err := caller.Ask(ctx, &mcp.Request{Method: d.question.method, Params: jsonrpc.Trusted([]byte(d.question.text))})
 		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && d.refused {
@@ -185,7 +185,7 @@ func regardless(serve mcp.HandlerFunc) mcp.HandlerFunc {
 }
 
 // inputIn returns the state and the questions of a result that needs input.
-func inputIn(t *rapid.T, result string) (state string, questions object) {
+func inputIn(t rapid.TB, result string) (state string, questions object) {
 	t.Helper()
 	o := objectOf(result)
 	if o.get("resultType") != `"input_required"` {
@@ -238,7 +238,7 @@ func (c *cell) inputs() *rapid.Generator[input] {
 // checkInput: the server says what it needs by its result.
 func (c *cell) checkInput(t *rapid.T) {
 	in := c.inputs().Draw(t, "input")
-	first := c.plain(t, mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource)
+	first := c.plain(anyOf(mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource).Draw(t, "method"))
 	serve := func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
 		responses, ok := req.Params.Lookup("inputResponses")
 		if !ok {
