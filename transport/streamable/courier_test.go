@@ -13,7 +13,8 @@ import (
 // A courier is a server that gives what it is told to give, and keeps what it is
 // given. It serves one call at a time, besides what edges do on their own account.
 type courier struct {
-	got chan string // params of what has come
+	got      chan string // params of what has come
+	discover string      // what it says of itself, set at construction
 
 	mu      sync.Mutex
 	method  string // of the call that serve is for; guarded by mu, like what follows
@@ -22,8 +23,11 @@ type courier struct {
 	changed chan struct{} // closed and made anew when filters change
 }
 
+const aServer = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},` +
+	`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}}`
+
 func newCourier() *courier {
-	return &courier{got: make(chan string, 10), filters: make(map[*mcp.Filter]chan *mcp.Notification), changed: make(chan struct{})}
+	return &courier{got: make(chan string, 10), discover: aServer, filters: make(map[*mcp.Filter]chan *mcp.Notification), changed: make(chan struct{})}
 }
 
 // expect says how the next calls of a method are served.
@@ -41,8 +45,7 @@ func (c *courier) Handle(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	case expected:
 		return serve(ctx, req, caller)
 	case req.Method == mcp.MethodDiscover:
-		return raw(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},` +
-			`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}}`)
+		return raw(c.discover)
 	case req.Method == mcp.MethodListen:
 		return c.listen(ctx, req, caller)
 	case req.Method == mcp.MethodListTools:

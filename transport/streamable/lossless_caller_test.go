@@ -48,8 +48,13 @@ func (c *cell) checkNotes(t *rapid.T) {
 	default:
 		kind = notes("notifications/vendor/é")
 	}
-	list := rapid.SliceOfN(kind, 1, 3).Draw(t, "notes")
-	c.must(t, c.plain(anyOf(methods...).Draw(t, "method")), nil, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	c.tellInCall(t, rapid.SliceOfN(kind, 1, 3).Draw(t, "notes"))
+}
+
+// tellInCall has a server tell something in the middle of a call.
+func (c *cell) tellInCall(t rapid.TB, list []note) {
+	t.Helper()
+	c.must(t, c.plain(mcp.MethodCallTool), nil, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 		for _, n := range list {
 			message := n.notification()
 			if n.method == mcp.NotificationProgress {
@@ -73,6 +78,12 @@ func (c *cell) checkChange(t *rapid.T) {
 		}
 		return notes(mcp.NotificationResourceUpdated, member{`"uri"`, `"test:\/\/a"`}).Draw(t, "params")
 	}).Draw(t, "change")
+	c.tellOfChange(t, n)
+}
+
+// tellOfChange has a server tell those who listen.
+func (c *cell) tellOfChange(t rapid.TB, n note) {
+	t.Helper()
 	c.courier.tell(t, n.notification())
 	got := receive(t, "the change", c.pen.told)
 	want := n.params
@@ -146,7 +157,12 @@ func (d *dialogue) reply(*mcp.Request) (mcp.Result, error) {
 // checkQuestion: a server asks in the middle of a call.
 func (c *cell) checkQuestion(t *rapid.T) {
 	d := c.dialogues().Draw(t, "dialogue")
-	call := c.plain(anyOf(mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource).Draw(t, "method"))
+	c.discuss(t, c.plain(anyOf(mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource).Draw(t, "method")), d)
+}
+
+// discuss has a dialogue in the middle of a call.
+func (c *cell) discuss(t rapid.TB, call letter, d dialogue) {
+	t.Helper()
 	serve := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 		answer, err := caller.Ask(ctx, &mcp.Request{Method: d.question.method, Params: jsonrpc.Trusted([]byte(d.question.text))})
 		if wire, ok := errors.AsType[*jsonrpc.Error](err); ok && d.refused {
@@ -171,9 +187,23 @@ func (c *cell) checkQuestion(t *rapid.T) {
 		same(t, "the question", question, method+" "+asked.get("params"))
 		c.must(t, retry(call, state, `{`+questions[0].name+`:`+d.answer.text+`}`), nil, serve)
 	} else {
-		same(t, "the question", question, receive(t, "the question", c.pen.asked))
+		same(t, "the question", question, c.unnamed(t, receive(t, "the question", c.pen.asked)))
 	}
 	same(t, "the answer", d.answer.text, receive(t, "the answer", c.courier.got))
+}
+
+// unnamed is a question without the id that a legacy client needs to be told of the
+// end of what its user does at a URL; modern servers give none.
+func (c *cell) unnamed(t rapid.TB, question string) string {
+	method, params, _ := strings.Cut(question, " ")
+	o := objectOf(params)
+	if o.get("mode") != `"url"` || c.server.era == mcp.Legacy {
+		return question
+	}
+	if len(o.get("elicitationId")) < len(`"128 bits"`) {
+		t.Errorf("the elicitation has no id: %s", question)
+	}
+	return method + " " + o.without("elicitationId").String()
 }
 
 // regardless is serve with a result even if the client refused to answer.
@@ -196,24 +226,27 @@ func inputIn(t rapid.TB, result string) (state string, questions object) {
 
 // retry is a call made again with answers.
 func retry(first letter, state, answers string) letter {
-	params := first.params.set("inputResponses", answers)
+	params := first.params
+	if answers != "" {
+		params = params.set("inputResponses", answers)
+	}
 	if state != "" {
 		params = params.set("requestState", state)
 	}
 	return letter{first.method, params, params.String()}
 }
 
-// An input is what a modern server's result requires, and what the client answers.
-type input struct {
+// inputs are what a modern server's result requires, and what the client answers.
+type inputs struct {
 	result    text
 	questions map[string]string // answers by question, by their tokens
 	answers   object
 	state     string
 }
 
-func (c *cell) inputs() *rapid.Generator[input] {
-	return rapid.Custom(func(t *rapid.T) input {
-		in := input{questions: map[string]string{}, state: oddStrings.Draw(t, "state")}
+func (c *cell) needs() *rapid.Generator[inputs] {
+	return rapid.Custom(func(t *rapid.T) inputs {
+		in := inputs{questions: map[string]string{}, state: oddStrings.Draw(t, "state")}
 		keys := rapid.SliceOfNDistinct(stringsOf(2), 1, 3, func(key string) string {
 			key, _ = jsonrpc.Unquote([]byte(key))
 			return key
@@ -237,14 +270,19 @@ func (c *cell) inputs() *rapid.Generator[input] {
 
 // checkInput: the server says what it needs by its result.
 func (c *cell) checkInput(t *rapid.T) {
-	in := c.inputs().Draw(t, "input")
-	first := c.plain(anyOf(mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource).Draw(t, "method"))
+	in := c.needs().Draw(t, "input")
+	c.require(t, c.plain(anyOf(mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource).Draw(t, "method")), in)
+}
+
+// require has a call end with a result that needs input, and then another one with it.
+func (c *cell) require(t rapid.TB, first letter, in inputs) {
+	t.Helper()
 	serve := func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
-		responses, ok := req.Params.Lookup("inputResponses")
-		if !ok {
+		responses, answered := req.Params.Lookup("inputResponses")
+		state, again := req.Params.Lookup("requestState")
+		if !answered && !again {
 			return raw(in.result.text)
 		}
-		state, _ := req.Params.Lookup("requestState")
 		c.courier.got <- string(state)
 		c.courier.got <- string(responses)
 		return raw("{}")
@@ -256,14 +294,18 @@ func (c *cell) checkInput(t *rapid.T) {
 		}
 		return raw(answer)
 	}, serve)
+	answers := ""
+	if len(in.answers) > 0 {
+		answers = in.answers.String()
+	}
 	if c.client.era == mcp.Modern {
 		sameBytes(t, "the result", in.result.text, result)
-		c.must(t, retry(first, in.state, in.answers.String()), nil, serve)
+		c.must(t, retry(first, in.state, answers), nil, serve)
 	} else {
 		for range len(in.answers) {
 			receive(t, "a question", c.pen.asked)
 		}
 	}
 	same(t, "the state", in.state, receive(t, "the state", c.courier.got))
-	same(t, "the answers", in.answers.String(), receive(t, "the answers", c.courier.got))
+	same(t, "the answers", answers, receive(t, "the answers", c.courier.got))
 }

@@ -32,7 +32,10 @@ func newCell(t *testing.T, client, server side, capabilities string) *cell {
 
 // listen has the client listen until the end of the test.
 func (c *cell) listen(t *testing.T) {
-	filter := mcp.Filter{ToolsListChanged: true, ResourceSubscriptions: []string{"test://a"}, Session: c.client.era == mcp.Legacy}
+	filter := mcp.Filter{
+		ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true,
+		ResourceSubscriptions: []string{"test://a", "file:///project/src/main.rs"}, Session: c.client.era == mcp.Legacy,
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var listening sync.WaitGroup
 	listening.Go(func() {
