@@ -499,3 +499,21 @@ func TestClosedPool_D131(t *testing.T) {
 		}
 	})
 }
+
+// TestPoolIsClosedWhileItDials: what a dial function returns with its error is no
+// connection, even if it is not nil as an interface, as with `return transport.Dial(...)`.
+func TestPoolIsClosedWhileItDials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
+			<-ctx.Done()
+			var none *transport.Conn
+			return none, ctx.Err()
+		}, transport.PoolOptions{})
+		pending := start(t, p, toolCall(legacyMeta("a")), mcp.NoCaller{})
+		synctest.Wait()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		<-pending.done
+	})
+}
