@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -33,6 +34,15 @@ var rows = []struct {
 }
 
 func TestRowsOfEras(t *testing.T) {
+	ledger, err := os.ReadFile("../../docs/eras.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range rows {
+		if !strings.Contains(string(ledger), "`transport/streamable: TestRowsOfEras/"+row.name+"`") {
+			t.Errorf("docs/eras.md does not name the row %q", row.name)
+		}
+	}
 	allCells(t, func(t *testing.T, client, server side) {
 		c := newCell(t, client, server, everything)
 		for _, row := range rows {
