@@ -90,10 +90,42 @@ func (c *cell) tellOfChange(t rapid.TB, n note) {
 	if c.client.era == mcp.Modern {
 		_, params, _ := strings.Cut(got, " ")
 		id := objectOf(objectOf(params).get("_meta")).get(mcp.MetaSubscriptionID)
-		meta := objectOf(want.get("_meta")).set(mcp.MetaSubscriptionID, id)
-		want = want.set("_meta", meta.String())
+		want = subscribed(want, id)
 	}
 	same(t, "the change", n.method+" "+want.String(), got)
+}
+
+// checkListen: a subscription's filter, its acknowledgement and its end may say more
+// than is known here.
+func (c *cell) checkListen(t *rapid.T) {
+	filter := objects(3).Draw(t, "filter").among(t, member{`"toolsListChanged"`, "true"}, member{`"resourceSubscriptions"`, `["test:\/\/a"]`})
+	call := c.letters(mcp.MethodListen, member{`"notifications"`, filter.String()}).Draw(t, "call")
+	granted := notes(mcp.NotificationAcknowledged, member{`"notifications"`, filter.String()}).Draw(t, "granted")
+	result := objects(2).Draw(t, "result")
+	c.courier.expect(mcp.MethodListen, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		c.courier.take(req)
+		c.courier.got <- string(req.Meta.ProgressToken.Raw())
+		return mcp.RawResult([]byte(result.String())), caller.Notify(ctx, granted.notification())
+	})
+	defer c.courier.expect("", nil)
+	r := newRecorder()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	got, err := c.edge.Handle(ctx, c.read(t, call), r)
+	if err != nil {
+		t.Fatalf("the call failed: %v", err)
+	}
+	seen, token := receive(t, "the request", c.courier.got), receive(t, "its token", c.courier.got)
+	same(t, "the request", c.atServer(call.params, token).String(), seen)
+	_, acknowledged, _ := strings.Cut(receive(t, "the acknowledgement", r.signal), " ")
+	id := objectOf(objectOf(acknowledged).get("_meta")).get(mcp.MetaSubscriptionID)
+	same(t, "the acknowledgement", subscribed(granted.params, id).String(), acknowledged)
+	same(t, "the result", c.atClient(mcp.MethodListen, subscribed(result, id)).String(), string(got.Raw()))
+}
+
+// subscribed is what belongs to a subscription.
+func subscribed(o object, id string) object {
+	return o.set("_meta", objectOf(o.get("_meta")).set(mcp.MetaSubscriptionID, id).String())
 }
 
 func (c *cell) checkNotification(t *rapid.T) {

@@ -113,6 +113,9 @@ func (c *cell) places() []place {
 		// Modern clients send no notifications, and modern servers take none.
 		places = append(places, place{"notification of the client", (*cell).checkNotification})
 	}
+	if c.client.era == mcp.Modern && c.server.era == mcp.Modern {
+		places = append(places, place{"subscription", (*cell).checkListen})
+	}
 	if c.server.era == mcp.Modern {
 		places = append(places, place{"input that is required", (*cell).checkInput})
 	}
@@ -132,10 +135,9 @@ type letter struct {
 }
 
 // letters are requests that the client may make, of the protocol and of others.
-func (c *cell) letters(methods ...string) *rapid.Generator[letter] {
+func (c *cell) letters(method string, always ...member) *rapid.Generator[letter] {
 	return rapid.Custom(func(t *rapid.T) letter {
-		method := rapid.SampledFrom(methods).Draw(t, "method")
-		params := objects(3).Draw(t, "params").among(t, known(t, method)...)
+		params := objects(3).Draw(t, "params").among(t, known(t, method)...).among(t, always...)
 		meta := objects(2).Draw(t, "meta")
 		if rapid.Bool().Draw(t, "wants progress") {
 			meta = meta.among(t, member{`"progressToken"`, rapid.SampledFrom([]string{"7", `"a\u0062c"`, "-1", `""`}).Draw(t, "token")})
@@ -199,8 +201,8 @@ func (c *cell) withoutTasks(params string) string {
 	return o.set("_meta", meta.set(mcp.MetaClientCapabilities, declared.String()).String()).String()
 }
 
-// make makes a call, which serve serves.
-func (c *cell) make(t rapid.TB, call letter, answer answer, serve mcp.HandlerFunc) (string, error) {
+// read returns the request that a call is.
+func (c *cell) read(t rapid.TB, call letter) *mcp.Request {
 	t.Helper()
 	params, err := jsonrpc.ParseValue([]byte(call.text))
 	if err != nil {
@@ -216,6 +218,13 @@ func (c *cell) make(t rapid.TB, call letter, answer answer, serve mcp.HandlerFun
 	} else {
 		req.Meta = mcp.Metadata{Revision: mcp.NewestLegacy, ProgressToken: mcp.ReadProgressToken(&meta), LogLevel: "debug"}
 	}
+	return req
+}
+
+// make makes a call, which serve serves.
+func (c *cell) make(t rapid.TB, call letter, answer answer, serve mcp.HandlerFunc) (string, error) {
+	t.Helper()
+	req := c.read(t, call)
 	c.courier.expect(call.method, serve)
 	defer c.courier.expect("", nil)
 	c.pen.answers(answer)
@@ -266,7 +275,7 @@ func receive[T any](t rapid.TB, what string, from <-chan T) T {
 var methods = []string{mcp.MethodCallTool, mcp.MethodGetPrompt, mcp.MethodReadResource, mcp.MethodListResources, mcp.MethodComplete, "vendor/é", "tools/list"}
 
 func (c *cell) checkParams(t *rapid.T) {
-	call := c.letters(methods...).Draw(t, "call")
+	call := c.letters(anyOf(methods...).Draw(t, "method")).Draw(t, "call")
 	c.must(t, call, nil, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
 		c.courier.take(req)
 		c.courier.got <- string(req.Meta.ProgressToken.Raw())
