@@ -71,7 +71,7 @@ func TestUndeclaredModeIsToldTheServer_SEC108(t *testing.T) {
 	}
 }
 
-// TestQuestionsReachTheirClient_B151, or nobody (ERAS.md, "Which questions, to whom").
+// TestQuestionsReachTheirClient_B151, or nobody (docs/eras.md, "Which questions, to whom").
 func TestQuestionsReachTheirClient_B151(t *testing.T) {
 	answers := func(client string) func(context.Context, *mcp.Request) (mcp.Result, error) {
 		return func(context.Context, *mcp.Request) (mcp.Result, error) {

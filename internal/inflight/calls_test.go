@@ -113,7 +113,7 @@ func TestFailEndsCalls(t *testing.T) {
 // always lets a message belong to any request.
 func always(*mcp.Request) bool { return true }
 
-// TestOwner_B151 is about what names no call (ERAS.md, "Which questions, to whom").
+// TestOwner_B151 is about what names no call (docs/eras.md, "Which questions, to whom").
 func TestOwner_B151(t *testing.T) {
 	listen := &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "b"}}
 	list := func(session string) *mcp.Request {

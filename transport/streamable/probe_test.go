@@ -71,6 +71,10 @@ func TestEraOfAServer(t *testing.T) {
 		{"B110 200 for another id", reply(200, "application/json", `{"jsonrpc":"2.0","id":99,"result":{}}`), mcp.Legacy},
 		{"B112 403", reply(403, "text/plain", "no"), mcp.Legacy},
 		{"B112 401", reply(401, "", ""), mcp.NoEra},
+		{"B112 401 with a challenge", func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Message) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, mcp.NoEra},
 		{"B112 401 with a JSON-RPC error", rpc(401, `"error":{"code":-32001,"message":"Unauthorized"}`), mcp.NoEra},
 		{"B112 408", reply(408, "", ""), mcp.NoEra},
 		{"B112 429", reply(429, "", ""), mcp.NoEra},
