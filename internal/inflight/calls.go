@@ -165,8 +165,9 @@ func (c *Calls) Len() int {
 func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 
 // Owner returns the call that a message belongs to which does not say so: the
-// oldest one in flight that may carry it, provided that all calls in flight are
-// of one client. Calls that wait for an answer of the client come last: they may
+// newest one in flight that may carry it, provided that all calls in flight are
+// of one client: the client may have left an older one, of which we have not heard
+// yet. Calls that wait for an answer of the client come last: they may
 // wait for long, and have nothing to say or to ask meanwhile. A call that has its
 // response owns nothing, but its client counts until [Call.End]; so does, for a while,
 // that of a call which ended without one, since the peer may still work on it. Several
@@ -195,21 +196,21 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	return owner, false
 }
 
-// Of returns the oldest call of a client that may carry a message, as [Calls.Owner]
+// Of returns the newest call of a client that may carry a message, as [Calls.Owner]
 // does, nil if there is none.
 func (c *Calls) Of(client string, may func(*Call) bool) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var oldest *Call
+	var newest *Call
 	for _, call := range c.calls {
 		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.isFinished() || !may(call) {
 			continue
 		}
-		if oldest == nil || call.before(oldest) {
-			oldest = call
+		if newest == nil || call.before(newest) {
+			newest = call
 		}
 	}
-	return oldest
+	return newest
 }
 
 // before reports whether c rather than other owns a message.
@@ -217,7 +218,7 @@ func (c *Call) before(other *Call) bool {
 	if asks, asked := c.asks(), other.asks(); asks != asked {
 		return asked
 	}
-	return c.ID < other.ID
+	return c.ID > other.ID
 }
 
 // asks reports whether a question of the call is open.
