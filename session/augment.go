@@ -70,7 +70,7 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
 	if err == nil || jsonrpc.FromPeer(err) {
 		_ = clock.stop(nil) // in vain, if at all
-		return mcp.WithoutRelatedTask(result), err
+		return mcp.Result{Value: mcp.WithRelatedTask(&result.Value, "")}, err
 	}
 	err = clock.stop(err)
 	t.cancel(ctx)

@@ -239,6 +239,9 @@ func TestAwaitedTaskBelongsToItsCall_B151(t *testing.T) {
 	c := toTasks(t, w.wire)
 	l, other := newListener(), newListener()
 	l.ask = func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+		if mcp.RelatedTask(&req.Params) != "" {
+			t.Errorf("asked %s", req.Params.Raw())
+		}
 		return mcp.RawResult([]byte(`{"action":"accept","of":"` + req.Method + `"}`)), nil
 	}
 	req := toolNamed(modernRev, "must", "")
@@ -256,11 +259,11 @@ func TestAwaitedTaskBelongsToItsCall_B151(t *testing.T) {
 	}
 	answer(created, made)
 	waiting := receive(t, "the wait for the result", w.waiting)
-	if got := w.await(t, 1, "reply"); got[0] != `reply 1 {"action":"accept","of":"elicitation/create"}` {
+	if got := w.await(t, 1, "reply"); got[0] != `reply 1 {"action":"accept","of":"elicitation/create",`+related+`}` {
 		t.Errorf("answered %q", got)
 	}
 	c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{`+related+`}}`), stream)
-	if got := w.await(t, 2, "reply"); got[1] != `reply 2 {"action":"accept","of":"sampling/createMessage"}` {
+	if got := w.await(t, 2, "reply"); got[1] != `reply 2 {"action":"accept","of":"sampling/createMessage",`+related+`}` {
 		t.Errorf("answered %q", got)
 	}
 	progress := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, created.ID)

@@ -16,7 +16,8 @@ type question struct {
 	req       *mcp.Request
 	withdrawn context.Context // of this one question
 	withdraw  context.CancelFunc
-	listens   int // the client's, when it came
+	listens   int    // the client's, when it came
+	task      string // that it is of, if we await that for a client that does not know it
 }
 
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
@@ -40,6 +41,9 @@ func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
 		}
 		// Servers may send it on any stream (2025-11-25, tasks).
 		if call, known := c.callFor(id); known {
+			if _, awaiting, _ := c.tasks.find(id); awaiting != nil {
+				q.task, q.req.Params = id, mcp.WithRelatedTask(&q.req.Params, "")
+			}
 			c.ask(ctx, q, call)
 			return
 		}
@@ -61,6 +65,9 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) {
 			result, err := caller.Ask(askCtx, q.req)
 			if err == nil {
 				c.answeredByTask(q.req, &result, on)
+			}
+			if err == nil && q.task != "" {
+				result.Value = mcp.WithRelatedTask(&result.Value, q.task)
 			}
 			return result, err
 		})
