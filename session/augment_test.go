@@ -22,11 +22,15 @@ const hasTasks = `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","vers
 	`{"tools":{"listChanged":true},"logging":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}`
 
 // toTasks returns a client of w, whose server has tasks, after its handshake.
-func toTasks(t *testing.T, w *wire) *session.Client {
+func toTasks(t *testing.T, w *wire, limit ...time.Duration) *session.Client {
 	t.Helper()
 	serve := w.serve
 	w.serve = func(call *inflight.Call, _, _ string) { answer(call, hasTasks) }
-	c := session.NewClient(w, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
+	opts := session.ClientOptions{Capabilities: []byte(asksEverything)}
+	if limit != nil {
+		opts.MaxTaskWait = limit[0]
+	}
+	c := session.NewClient(w, &w.calls, opts)
 	if err := c.Initialize(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -338,7 +342,7 @@ func TestAwaitedTaskThatDoesNotEnd(t *testing.T) {
 		c := toTasks(t, w.wire)
 		l := newListener()
 		l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
-			time.Sleep(2 * session.MaxTaskWait)
+			time.Sleep(2 * session.DefaultMaxTaskWait)
 			return mcp.RawResult([]byte(`{}`)), nil
 		}
 		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
@@ -348,7 +352,7 @@ func TestAwaitedTaskThatDoesNotEnd(t *testing.T) {
 		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
 		<-r.done
 		e, ok := errors.AsType[*mcp.CallError](r.err)
-		if took := time.Since(began); !ok || e.Limit != "MaxTaskWait" || e.Method != mcp.MethodCallTool || took != 3*session.MaxTaskWait {
+		if took := time.Since(began); !ok || e.Limit != "MaxTaskWait" || e.Method != mcp.MethodCallTool || took != 3*session.DefaultMaxTaskWait {
 			t.Errorf("got %v after %v", r.err, took)
 		}
 		if got := w.all(mcp.MethodCancelTask); len(got) != 1 {
