@@ -274,6 +274,7 @@ func TestAwaitedTaskBelongsToItsCall_B151(t *testing.T) {
 	c.Notified(scan(t, progress), nil)
 	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1,`+related+`}}`), stream)
 	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":1,`+related+`}}`), nil)
+	// Progress of its own is told as it is, and news of the task no longer.
 	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`), nil)
 	for _, want := range []string{`notifications/progress {"progressToken":"p","progress":1}`, `notifications/message {"level":"info","data":1,` + related + `}`} {
 		if got := receive(t, "a notification", l.got); got != want {
@@ -421,5 +422,34 @@ func TestResultOfATaskThatGetsLost(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestNewsOfAnAwaitedTask is progress to its client, which rises whatever the server
+// says besides.
+func TestNewsOfAnAwaitedTask(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	l := newListener()
+	r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+	created := receive(t, "the call", w.creating)
+	answer(created, made)
+	waiting := receive(t, "the wait for the result", w.waiting)
+	for _, params := range []string{`"status":"working","statusMessage":"one"`, `"status":"input_required"`, `"status":"completed"`} {
+		c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1",`+params+`}}`), nil)
+	}
+	for _, progress := range []string{"0.5", "2", "3.5", "4"} {
+		c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":%s}}`, created.ID, progress)), nil)
+	}
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`), nil)
+	for _, want := range []string{`"progress":1,"message":"one"`, `"progress":2`, `"progress":3.5`, `"progress":4`} {
+		if got := receive(t, "progress", l.got); got != `notifications/progress {"progressToken":"p",`+want+`}` {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	answer(waiting, final)
+	<-r.done
+	if got := l.told(); len(got) > 0 {
+		t.Errorf("told %q", got)
 	}
 }
