@@ -85,7 +85,8 @@ conformance: ## the official conformance suite against our client and server
 	@./conformance/run
 
 .PHONY: interop
-interop: ## our ends against other people's clients and servers
+interop: ## the bridge between all kinds of ends of ours, and with other people's
+	$(GO) -C interop run ./matrix
 	@if [[ -x interop/run ]]; then ./interop/run; else echo "interop: no interop/run here"; fi
 
 ##@ Not part of check

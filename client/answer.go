@@ -29,6 +29,8 @@ func (a *answerer) Notify(_ context.Context, n *mcp.Notification) error {
 			log = a.opts.Log
 		}
 		a.client.logged(n.Params.Raw(), log)
+	case mcp.NotificationElicitationComplete:
+		a.client.completed(n)
 	default:
 		a.client.told(n)
 	}
@@ -69,6 +71,9 @@ func (a *answerer) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error
 	switch {
 	case req.Method == mcp.MethodElicit && o.Elicit != nil:
 		return answer(ctx, req, func(ctx context.Context, params *mcp.ElicitParams) (any, error) {
+			if params.Mode == mcp.ElicitURL {
+				a.client.elicitations.begin(params.ElicitationID)
+			}
 			return elicited(ctx, params, o.Elicit)
 		})
 	case req.Method == mcp.MethodCreateMessage && o.Sample != nil:

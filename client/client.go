@@ -18,13 +18,14 @@ type Client struct {
 	link *link
 	ctx  context.Context // ends what belongs to no call
 
-	tokens  atomic.Int64 // progress tokens so far
-	checked atomic.Int64 // number of the connection whose server was found to be modern after all
-	level   atomic.Pointer[mcp.Level]
-	tools   toolBook
-	cache   cache
-	cancel  context.CancelFunc
-	running sync.WaitGroup
+	tokens       atomic.Int64 // progress tokens so far
+	checked      atomic.Int64 // number of the connection whose server was found to be modern after all
+	level        atomic.Pointer[mcp.Level]
+	tools        toolBook
+	elicitations elicitations
+	cache        cache
+	cancel       context.CancelFunc
+	running      sync.WaitGroup
 
 	done chan struct{} // closed at the end of Close
 
@@ -46,7 +47,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 	c := &Client{opts: o, done: make(chan struct{})}
 	c.link = newLink(target, dial, &o, c.begun)
 	c.level.Store(&o.LogLevel)
-	c.tools.init(o.Repeat)
+	c.tools.init(&o)
 	c.cache.init()
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if err := c.link.start(ctx); err != nil {
@@ -61,6 +62,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 // before may be known no more.
 func (c *Client) begun(again bool) {
 	if again {
+		c.tools.forgetOutputs()
 		c.forgetLists()
 	}
 	if c.Verdict().Era == mcp.Legacy {

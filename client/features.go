@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"sync"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -12,6 +11,10 @@ import (
 // CallTool calls a tool. Arguments are encoded by encoding/json's rules and must be
 // an object; nil stands for none. That the tool itself has failed is said by the
 // result ([mcp.CallToolResult.Failed]).
+//
+// If a list has told the tool's output schema, structured content is checked against
+// it ([Options.Output]). It is handed over as it came: a member that is there twice
+// is checked twice, and refused by [mcp.JSON.Decode].
 func (c *Client) CallTool(ctx context.Context, name string, arguments any, opts *CallOptions) (*mcp.CallToolResult, error) {
 	params, free, err := callParams(name, arguments)
 	if err != nil {
@@ -22,6 +25,9 @@ func (c *Client) CallTool(ctx context.Context, name string, arguments any, opts 
 	}
 	var result mcp.CallToolResult
 	if err := c.request(ctx, mcp.MethodCallTool, params, opts, &result); err != nil {
+		return nil, err
+	}
+	if err := c.checkOutput(name, &result); err != nil {
 		return nil, err
 	}
 	return &result, nil
@@ -84,45 +90,4 @@ func (c *Client) Prompts(ctx context.Context) iter.Seq2[mcp.Prompt, error] {
 	return pages(ctx, c, mcp.MethodListPrompts, func(r *mcp.ListPromptsResult) []mcp.Prompt {
 		return r.Prompts
 	})
-}
-
-// A toolBook knows which tools may be called twice.
-type toolBook struct {
-	repeat func(*mcp.Tool) bool
-
-	mu    sync.Mutex
-	tools map[string]bool // guarded by mu
-}
-
-// maxToolBook is how many tools are remembered. Further ones are not repeated.
-const maxToolBook = 10_000
-
-func (b *toolBook) init(repeat func(*mcp.Tool) bool) {
-	b.repeat, b.tools = repeat, make(map[string]bool)
-}
-
-// learn takes up what a list says.
-func (b *toolBook) learn(tools []mcp.Tool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range tools {
-		if may := b.repeat(&tools[i]); may && len(b.tools) < maxToolBook {
-			b.tools[tools[i].Name] = true
-		} else if !may {
-			delete(b.tools, tools[i].Name)
-		}
-	}
-}
-
-// forget forgets what lists have said, since they have changed.
-func (b *toolBook) forget() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	clear(b.tools)
-}
-
-func (b *toolBook) repeatable(name string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tools[name]
 }

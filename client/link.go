@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,6 +51,7 @@ type link struct {
 	err        error          // of the last one, or why the last connection ended
 	changed    chan struct{}  // closed and replaced with each change
 	failures   []time.Time    // of attempts and connections, within healing.Window
+	starts     int            // of the server in the last attempt that failed
 }
 
 func newLink(target Target, dial transport.DialOptions, o *Options, begun func(again bool)) *link {
@@ -84,7 +86,7 @@ func (l *link) connected(edge transport.Edge) {
 	l.mu.Lock()
 	l.generation++
 	again := l.generation > 1
-	l.verdict = l.dialer.learn(edge.Server())
+	l.verdict = l.dialer.learn(edge)
 	l.mu.Unlock()
 	l.begun(again)
 	select {
@@ -148,7 +150,7 @@ func (l *link) keep(edge transport.Edge) {
 		if time.Since(began) > l.healing.Window {
 			pause.reset() // it was a good one
 		}
-		l.failed(0)
+		l.failed()
 		edge = l.again(&pause, reason)
 	}
 }
@@ -164,17 +166,30 @@ func (l *link) again(pause *backoff, reason error) transport.Edge {
 			return edge
 		}
 		reason = err
-		l.failed(1)
+		l.attemptFailed(err)
 	}
 	return nil
 }
 
-// failed counts a failure, and attempts that have failed.
-func (l *link) failed(attempts int) {
+// failed counts a failure.
+func (l *link) failed() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.failures = append(l.failures, time.Now())
-	l.attempts += attempts
+}
+
+// attemptFailed counts an attempt that has failed. A server that exits at the probe
+// for its era was started twice.
+func (l *link) attemptFailed(err error) {
+	l.failed()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempts++
+	l.starts = 1
+	if errors.Is(err, transport.ErrProbeEnded) {
+		l.failures = append(l.failures, l.failures[len(l.failures)-1])
+		l.starts = 2
+	}
 }
 
 // hold waits while there were too many failures of late. It reports false when the
@@ -198,10 +213,12 @@ func (l *link) overBudget() time.Duration {
 	defer l.mu.Unlock()
 	begin := time.Now().Add(-l.healing.Window)
 	l.failures = slices.DeleteFunc(l.failures, func(t time.Time) bool { return !t.After(begin) })
-	if len(l.failures) < l.healing.Crashes {
+	// The next attempt may start the server as often as the last one did.
+	first := len(l.failures) + max(l.starts, 1) - 1 - l.healing.Crashes
+	if first < 0 || len(l.failures) == 0 {
 		return 0
 	}
-	return l.failures[len(l.failures)-l.healing.Crashes].Sub(begin)
+	return l.failures[min(first, len(l.failures)-1)].Sub(begin)
 }
 
 // pause waits before an attempt, until a call wants it. It reports false when the

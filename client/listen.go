@@ -242,7 +242,7 @@ func (l *listenCaller) Notify(_ context.Context, n *mcp.Notification) error {
 	}
 	l.told.Store(true)
 	l.s.client.told(n)
-	if l.s.own() == (n.Method == mcp.NotificationMessage) {
+	if l.s.own() == ofSession(n.Method) {
 		l.s.queue.put(n)
 	}
 	return nil
@@ -260,8 +260,10 @@ func (l *listenCaller) acknowledge(n *mcp.Notification) error {
 	l.s.mu.Lock()
 	l.s.granted = granted
 	l.s.mu.Unlock()
-	if l.again || l.s.own() {
+	if l.again {
 		l.Missed()
+	} else if l.s.own() {
+		l.s.client.forgetLists()
 	}
 	l.s.settle()
 	return nil
@@ -269,6 +271,7 @@ func (l *listenCaller) acknowledge(n *mcp.Notification) error {
 
 // Missed implements [inflight.Prompt].
 func (l *listenCaller) Missed() {
+	l.s.client.tools.forgetOutputs()
 	l.s.client.forgetLists()
 	if l.s.wasAcked() && !l.s.own() {
 		l.s.queue.put(&mcp.Notification{Method: Resynced})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // Options configure a [Client]. The zero value is usable: a client that can be
@@ -36,6 +37,12 @@ type Options struct {
 	Elicit func(ctx context.Context, params *mcp.ElicitParams) (*mcp.ElicitResult, error)
 	// ElicitURL declares that Elicit also takes URLs.
 	ElicitURL bool
+	// ElicitDone is told that what a user was to do at a URL is done, with the id
+	// that Elicit got ([mcp.ElicitParams].ElicitationID): once for each, if the
+	// server tells at all, which only legacy ones do. It may be called while
+	// Elicit has not returned, and concurrently. A call that was refused until
+	// its user had opened pages is made again then.
+	ElicitDone func(elicitationID string)
 	// Sample answers sampling/createMessage. Nil declares that there is no
 	// model.
 	Sample func(ctx context.Context, params *mcp.CreateMessageParams) (*mcp.CreateMessageResult, error)
@@ -61,6 +68,12 @@ type Options struct {
 	// a call was executed. Nil stands for those that are annotated as read-only
 	// or idempotent.
 	Repeat func(tool *mcp.Tool) bool
+	// Output says what becomes of a result of [Client.CallTool] that is not as
+	// the tool's output schema has it, if that is known from a list. Default
+	// RefuseOutput. Schemas that cannot be checked are not: those of other
+	// dialects, with references to elsewhere, or beyond the limits that package
+	// server documents.
+	Output OutputCheck
 	// Healing bounds connecting again.
 	Healing Healing
 	// State is told each change of the connection's state, in order, and why it
@@ -101,6 +114,7 @@ const (
 type Verdict struct {
 	Era      mcp.Era
 	Revision mcp.Revision
+	Binding  streamable.Binding // of a [URLTarget]; empty for others
 }
 
 func (o *Options) withDefaults() Options {

@@ -19,8 +19,10 @@ const (
 // visits are the pages that the user had to open for one call: some legacy servers
 // refuse it until then (2025-11-25, client/elicitation, URL Elicitation Required).
 type visits struct {
-	opened map[string]bool // by URL
-	pause  backoff
+	elicitations *elicitations
+	opened       map[string]bool // by URL
+	pause        backoff
+	done         <-chan struct{} // closed when a page has been completed since the last attempt
 }
 
 // open has the user open the pages that an error names, each once, and reports
@@ -28,6 +30,7 @@ type visits struct {
 func (v *visits) open(ctx context.Context, capabilities []byte, refusal error, caller mcp.Caller) bool {
 	asked := false
 	questions := pagesOf(refusal)
+	defer func() { v.done = v.elicitations.completion() }() // while the call is made again, too
 	for i := range questions {
 		url, _ := questions[i].Params.LookupString("url")
 		if v.opened[url] {
@@ -49,7 +52,7 @@ func (v *visits) open(ctx context.Context, capabilities []byte, refusal error, c
 		return asked
 	}
 	v.pause.bound = max(v.pause.bound, minPageWait/2)
-	return sleep(ctx, v.pause.grow(maxPageWait), nil)
+	return sleep(ctx, v.pause.grow(maxPageWait), v.done)
 }
 
 // pagesOf returns the questions in the error of a server that wants pages to be

@@ -32,7 +32,7 @@ const (
 // wants pages to be opened first.
 func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guardedCaller) (mcp.Result, error) {
 	pause := backoff{bound: minRetryWait / 2}
-	var pages visits
+	pages := visits{elicitations: &c.elicitations}
 	for round := 0; ; round++ {
 		result, err := c.handle(ctx, req, caller)
 		switch {

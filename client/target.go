@@ -25,7 +25,7 @@ type Target interface {
 // to over its standard streams.
 type CommandTarget struct {
 	Command stdio.Command
-	Options stdio.DialOptions // its DialOptions are the client's
+	Options stdio.DialOptions // its DialOptions are the client's, but for MaxNoise
 }
 
 // Command returns the target that path, looked up in PATH, and its arguments
@@ -37,6 +37,7 @@ func Command(path string, args ...string) *CommandTarget {
 // Dial implements [Target].
 func (t *CommandTarget) Dial(ctx context.Context, opts transport.DialOptions) (transport.Edge, error) {
 	o := t.Options
+	opts.MaxNoise = o.MaxNoise
 	o.DialOptions = opts
 	conn, err := stdio.Dial(ctx, t.Command, &o)
 	if err != nil {

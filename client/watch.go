@@ -1,6 +1,7 @@
 package client
 
 import (
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -52,7 +53,7 @@ func (c *Client) startWatcher() *Subscription {
 	return s
 }
 
-// log hands log messages outside calls to the function for them.
+// log hands what comes outside calls to the functions for it.
 func (s *Subscription) log() {
 	for {
 		e, ok := s.queue.take(s.ctx, s.done)
@@ -60,10 +61,19 @@ func (s *Subscription) log() {
 			return
 		}
 		if e.Lost > 0 {
-			s.client.opts.Logger.Warn("log messages were dropped", "count", e.Lost, "limit", "MaxEvents")
+			s.client.opts.Logger.Warn("log messages, and ends of elicitations, were dropped", "count", e.Lost, "limit", "MaxEvents")
+		}
+		if e.Method == mcp.NotificationElicitationComplete {
+			s.client.completed(&mcp.Notification{Method: e.Method, Params: jsonrpc.Trusted(e.Params)})
+			continue
 		}
 		s.client.logged(e.Params, s.client.opts.Log)
 	}
+}
+
+// ofSession reports whether a notification is for the client itself.
+func ofSession(method string) bool {
+	return method == mcp.NotificationMessage || method == mcp.NotificationElicitationComplete
 }
 
 // told takes up a change of lists.

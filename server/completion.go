@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/mcpsplice/mcpsplice/internal/schema"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
@@ -53,7 +54,7 @@ func (s *Server) completes() bool {
 func (s *Server) complete(ctx context.Context, c *Call) (mcp.Result, error) {
 	var params mcp.CompleteParams
 	if err := json.Unmarshal(c.req.Params.Raw(), &params); err != nil {
-		return mcp.Result{}, invalid("%v", plainly(err))
+		return mcp.Result{}, invalid("%v", schema.Plainly(err))
 	}
 	key, known := s.completionKey(&params)
 	if !known {

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/mcpsplice/mcpsplice/internal/schema"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 
 	json "github.com/go-json-experiment/json"
@@ -25,7 +26,7 @@ func decode[T any](raw []byte) (T, error) {
 	if json.Unmarshal(raw, &again, integers) == nil {
 		return again, nil
 	}
-	return v, plainly(err)
+	return v, schema.Plainly(err)
 }
 
 // decodeInto decodes raw into v, a pointer, as it is written.
@@ -34,23 +35,6 @@ func decodeInto(raw []byte, v any) error {
 		return json.Unmarshal(raw, v, durations)
 	}
 	return json.Unmarshal(raw, v, longStrings)
-}
-
-// plainly returns an error of decoding as a model can understand it.
-func plainly(err error) error {
-	wrong, ok := errors.AsType[*json.SemanticError](err)
-	if !ok {
-		return err
-	}
-	where := string(wrong.JSONPointer)
-	if where == "" {
-		where = "the value"
-	}
-	where = shortened(where, maxShownName)
-	if wrong.Err != nil {
-		return fmt.Errorf("%s does not fit: %s", where, shortened(wrong.Err.Error(), maxShownReason))
-	}
-	return fmt.Errorf("%s does not fit: it is of type %s", where, wrong.JSONKind)
 }
 
 // durations are decoded from what mcp.NewJSON encodes them as.

@@ -1,26 +1,15 @@
 package server
 
-import "github.com/mcpsplice/mcpsplice/mcp"
-
-// CheckBoth checks a value with the checker and with the library of schemas. Known
-// says that the checker knows the schema.
-func CheckBoth(schema, value []byte) (fast, slow error, known bool) {
-	f, err := newSchema(mcp.JSON(schema))
-	if err != nil {
-		return err, err, false
-	}
-	s, err := newSlow(mcp.JSON(schema))
-	if err != nil {
-		return err, err, false
-	}
-	return f.check(value), s.check(value), f.fast != nil
-}
+import (
+	"github.com/mcpsplice/mcpsplice/internal/schema"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
 
 // Check checks a value as a tool's arguments are.
-func Check(schema, value []byte) error {
-	s, err := newSchema(mcp.JSON(schema))
+func Check(text, value []byte) error {
+	s, err := schema.New(mcp.JSON(text))
 	if err != nil {
 		return err
 	}
-	return s.check(value)
+	return s.Check(value)
 }

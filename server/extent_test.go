@@ -22,6 +22,11 @@ func repeated(n int, format, separator string) string {
 	return strings.Join(all, separator)
 }
 
+// nested returns depth times open, the kernel, and depth times end.
+func nested(depth int, open, kernel, end string) string {
+	return strings.Repeat(open, depth) + kernel + strings.Repeat(end, depth)
+}
+
 // in returns a schema of objects whose property a is another schema.
 func in(schema string) string { return `{"type":"object","properties":{"a":` + schema + `}}` }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/mcpsplice/mcpsplice/internal/schema"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
@@ -34,14 +35,14 @@ func (c *Call) Elicit(ctx context.Context, params mcp.ElicitParams) (*mcp.Elicit
 	if answer.Action != mcp.Accept || params.Mode == mcp.ElicitURL || params.RequestedSchema == nil {
 		return &answer, nil
 	}
-	form, err := newSchema(params.RequestedSchema)
+	form, err := schema.New(params.RequestedSchema)
 	if err != nil {
 		return nil, err
 	}
 	if answer.Content == nil {
 		answer.Content = mcp.JSON("{}")
 	}
-	if err := form.check(answer.Content); err != nil {
+	if err := form.Check(answer.Content); err != nil {
 		return nil, fmt.Errorf("the client's answer does not fit the form: %w", err)
 	}
 	return &answer, nil
@@ -105,7 +106,7 @@ func (c *Call) ask(ctx context.Context, question mcp.InputRequest, answer any) e
 		return fmt.Errorf("%s: %w", question.Method, err)
 	}
 	if err := json.Unmarshal(result.Raw(), answer); err != nil {
-		return fmt.Errorf("the client's answer to %s: %w", question.Method, plainly(err))
+		return fmt.Errorf("the client's answer to %s: %w", question.Method, schema.Plainly(err))
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/mcpsplice/mcpsplice/internal/longtext"
+	"github.com/mcpsplice/mcpsplice/internal/schema"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -16,8 +17,8 @@ import (
 // A typed is a tool that is a function of Go types.
 type typed[In, Out any] struct {
 	run        ToolFunc[In, Out]
-	input      *schema // nil if arguments are not checked
-	output     *schema // nil if results are not
+	input      *schema.Schema // nil if arguments are not checked
+	output     *schema.Schema // nil if results are not
 	presets    []preset
 	texts      []longtext.Field
 	structured bool // a string is structured content
@@ -42,13 +43,13 @@ func newTyped[In, Out any](s *Server, definition *mcp.Tool, run ToolFunc[In, Out
 		return t, nil
 	}
 	var err error
-	if t.input, err = newSchema(definition.InputSchema); err != nil {
+	if t.input, err = schema.New(definition.InputSchema); err != nil {
 		return nil, fmt.Errorf("input %w", err)
 	}
 	if definition.OutputSchema == nil {
 		return t, nil
 	}
-	if t.output, err = newSchema(definition.OutputSchema); err != nil {
+	if t.output, err = schema.New(definition.OutputSchema); err != nil {
 		return nil, fmt.Errorf("output %w", err)
 	}
 	return t, nil
@@ -108,11 +109,11 @@ func (t *typed[In, Out]) call(ctx context.Context, c *Call) (mcp.Result, error) 
 
 // decode returns the arguments as the function takes them, if they are as the
 // schema has it, which may be nil.
-func (t *typed[In, Out]) decode(args mcp.JSON, input *schema) (in In, err error) {
+func (t *typed[In, Out]) decode(args mcp.JSON, input *schema.Schema) (in In, err error) {
 	object := jsonrpc.Trusted(args)
 	object = object.Indexed() // once for all that looks into it
 	if input != nil {
-		if err := input.checkObject(&object); err != nil {
+		if err := input.CheckObject(&object); err != nil {
 			return in, err
 		}
 	}
@@ -202,7 +203,7 @@ func (t *typed[In, Out]) checkOutput(structured mcp.JSON) error {
 }
 
 func (t *typed[In, Out]) fits(structured []byte) error {
-	if err := t.output.check(structured); err != nil {
+	if err := t.output.Check(structured); err != nil {
 		return fmt.Errorf("the tool's result does not fit its output schema: %w", err)
 	}
 	return nil

@@ -147,6 +147,14 @@ func (p *peer) withMeta(params string) string {
 	return string(encode(p.t, members))
 }
 
+func encode(t interface{ Fatal(...any) }, v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
 // request makes a request and returns the response.
 func (p *peer) request(method, params string) message {
 	p.t.Helper()

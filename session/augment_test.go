@@ -81,7 +81,9 @@ func tasking(call *inflight.Call, method, params string) {
 // TestToolThatMustBeATask is called as one for who knows no such tasks, and as it
 // came for who does.
 func TestToolThatMustBeATask(t *testing.T) {
-	const augmented = `tools/call {"name":"must","_meta":{"progressToken":3},"task":{"ttl":3600000}}`
+	augmented := func(token int) string {
+		return fmt.Sprintf(`tools/call {"name":"must","_meta":{"progressToken":%d},"task":{"ttl":3600000}}`, token)
+	}
 	for _, tt := range []struct {
 		name    string
 		req     *mcp.Request
@@ -90,15 +92,15 @@ func TestToolThatMustBeATask(t *testing.T) {
 		refused int
 	}{
 		{"required", toolNamed(modernRev, "must", ""),
-			[]string{"tools/list ", augmented, `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
+			[]string{"tools/list ", augmented(4), `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
 		{"required, of a client of our own", toolNamed("", "must", ""),
-			[]string{"tools/list ", augmented, `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
+			[]string{"tools/list ", augmented(4), `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
 		{"required, of an old client", toolNamed(mcp.Revision20250618, "must", ""),
-			[]string{"tools/list ", augmented, `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
-		{"optional", toolNamed(modernRev, "may", ""), []string{"tools/list ", `tools/call {"name":"may","_meta":{"progressToken":3}}`}, `{"content":[]}`, 0},
-		{"no tasks", toolNamed(modernRev, "plain", ""), []string{"tools/list ", `tools/call {"name":"plain","_meta":{"progressToken":3}}`}, `{"content":[]}`, 0},
+			[]string{"tools/list ", augmented(3), `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
+		{"optional", toolNamed(modernRev, "may", ""), []string{"tools/list ", `tools/call {"name":"may","_meta":{"progressToken":4}}`}, `{"content":[]}`, 0},
+		{"no tasks", toolNamed(modernRev, "plain", ""), []string{"tools/list ", `tools/call {"name":"plain","_meta":{"progressToken":4}}`}, `{"content":[]}`, 0},
 		{"what means nothing to the client", toolNamed(modernRev, "may", `,"task":{"ttl":1}`),
-			[]string{"tools/list ", `tools/call {"name":"may","_meta":{"progressToken":3}}`}, `{"content":[]}`, 0},
+			[]string{"tools/list ", `tools/call {"name":"may","_meta":{"progressToken":4}}`}, `{"content":[]}`, 0},
 		{"of a client with tasks, as one", toolNamed(legacyRev, "must", `,"task":{"ttl":1}`),
 			[]string{`tools/call {"name":"must","task":{"ttl":1},"_meta":{"progressToken":2}}`}, made, 0},
 		{"of a client with tasks, not as one", toolNamed(legacyRev, "must", ""),

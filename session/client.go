@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -58,8 +59,10 @@ type Client struct {
 	level     mcp.Level                // the most verbose that was asked for; guarded by mu, like what follows
 	questions map[string]*question     // by the server's id
 	resources map[string]*subscription // by URI
-	noRoots   bool                     // the server was told that the roots cannot be asked for
 	listens   int                      // listen calls to the session that there have been
+
+	roots        roots
+	unattributed atomic.Int64
 }
 
 // A turn lets one goroutine at a time tell the server something. Unlike a mutex
@@ -101,6 +104,7 @@ func NewClient(wire Wire, calls *inflight.Calls, opts ClientOptions) *Client {
 		toolTasks: toolTasks{listing: newTurn()},
 		questions: make(map[string]*question),
 		resources: make(map[string]*subscription),
+		roots:     roots{declared: declares(opts.Capabilities, mcp.MethodListRoots), telling: newTurn()},
 	}
 }
 
@@ -170,7 +174,19 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	if err := refuseRetry(req); err != nil {
 		return mcp.Result{}, err
 	}
+	if c.roots.declared && mcp.MayNeedInput(req.Method) {
+		c.learnRoots(ctx, req, caller)
+	}
 	c.wantLevel(ctx, req.Meta.LogLevel)
+	result, err := c.forward(ctx, req, caller)
+	if err == nil && c.roots.declared && !c.roots.spoken.Load() {
+		c.roots.spoken.Store(true)
+	}
+	return result, err
+}
+
+// forward makes a request in the way of its kind.
+func (c *Client) forward(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if isTaskRequest(req.Method) {
 		return c.taskRequest(ctx, req, caller)
 	}
@@ -215,6 +231,10 @@ func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, 
 	result, err := c.wire.Call(ctx, call, &req.Params, caller, edits...)
 	return result, call.ID, err
 }
+
+// Unattributed returns how many questions of the server were refused because they
+// may have been meant for either of several clients.
+func (c *Client) Unattributed() int64 { return c.unattributed.Load() }
 
 // refuseRetry refuses the retry of a request that needed input: a legacy server
 // has no such thing, and would do the work a second time. Whoever began this has

@@ -191,6 +191,53 @@ func TestLogMessagesReachTheirReceiver(t *testing.T) {
 	}
 }
 
+// TestLogMessageBehindItsResponse: over HTTP a server may send it on the GET
+// stream, where the response that it came before does not wait for it.
+func TestLogMessageBehindItsResponse_B151(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		listens []string // clients
+		want    int      // messages to each
+	}{
+		{"a session that listens", []string{"a"}, 1},
+		{"two sessions that listen: nobody guesses", []string{"a", "b"}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var c *session.Client
+			message := scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`)
+			w := newWire(func(call *inflight.Call, method, _ string) {
+				answer(call, "{}")
+				if method == mcp.MethodCallTool {
+					c.Notified(message, nil)
+				}
+			})
+			c = connected(t, w, "{}")
+			var receivers []*listener
+			var inFlight []*running
+			for _, client := range tt.listens {
+				l, r := listen(t, c, legacyMeta(client, ""), mcp.Filter{Session: true})
+				receivers, inFlight = append(receivers, l), append(inFlight, r)
+			}
+			caller := newListener()
+			if _, err := c.Handle(t.Context(), toolCall(legacyMeta("a", "debug")), caller); err != nil {
+				t.Fatal(err)
+			}
+			w.calls.Fail(errors.New("over"), true)
+			for _, r := range inFlight {
+				<-r.done
+			}
+			for i, l := range receivers {
+				if got := l.told(); len(got) != tt.want {
+					t.Errorf("session %s got %q", tt.listens[i], got)
+				}
+			}
+			if got := caller.told(); len(got) != 0 {
+				t.Errorf("the call got %q after its response", got)
+			}
+		})
+	}
+}
+
 func TestResourcesAreCountedPerURI_B152(t *testing.T) {
 	w := newWire(nil)
 	c := connected(t, w, "{}")

@@ -43,7 +43,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 			return mcp.Result{}, err
 		}
 		if result, err = s.handler.Handle(ctx, next, c); !needsInput(req, &result, err) {
-			if err == nil {
+			if err == nil || isWire(err) {
 				d.closePages(ctx, nil)
 			}
 			return result, err

@@ -272,6 +272,23 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 			s.Close()
 		})
 	})
+	t.Run("refused in the end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			calls := 0
+			b := &backend{serve: func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+				if calls++; calls == 1 {
+					return mcp.RawResult([]byte(page("https://a"))), nil
+				}
+				return mcp.Result{}, jsonrpc.Errorf(7, "no")
+			}}
+			s, c := start(t, b)
+			id := open(t, s, c, "https://a", "accept")
+			if got := <-c.done; got != `error 7 no ` || <-c.out != complete(id) {
+				t.Errorf("got %s", got)
+			}
+			s.Close()
+		})
+	})
 	t.Run("never done", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s, c := start(t, needing(page("https://a")))

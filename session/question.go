@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -16,8 +17,15 @@ type question struct {
 	req       *mcp.Request
 	withdrawn context.Context // of this one question
 	withdraw  context.CancelFunc
-	listens   int    // the client's, when it came
-	task      string // that it is of, if we await that for a client that does not know it
+	listens   int     // the client's, when it came
+	era       mcp.Era // of the client that is asked
+	task      string  // that it is of, if we await that for a client that does not know it
+
+	// Of one that did not come on the stream of its call. They belong to whoever
+	// has it put.
+	guessed bool
+	client  string  // key of the one that is asked
+	carried []int64 // ids of the calls that it was put on
 }
 
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
@@ -29,72 +37,128 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 		c.reply(ctx, m.ID, mcp.Result{}, nil)
 		return
 	}
+	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
+		return
+	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
 	c.assign(ctx, q, on)
 }
 
-// assign has a question put to the client that it belongs to.
+// assign has a question put to the client that it belongs to, or refuses it. On is
+// the call on whose stream it came, nil if it came on none.
 func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
-	if id := mcp.RelatedTask(&q.req.Params); id != "" {
-		if c.tasks.awaits(id, func() { c.assign(ctx, q, on) }) {
-			return
-		}
-		// Servers may send it on any stream (2025-11-25, tasks).
-		if call, known := c.callFor(id); known {
-			if _, awaiting, _ := c.tasks.find(id); awaiting != nil {
-				q.task, q.req.Params = id, mcp.WithRelatedTask(&q.req.Params, "")
-			}
-			c.ask(ctx, q, call)
-			return
-		}
-	}
-	if on == nil {
-		on = c.whomToAsk(q.req)
-	}
-	c.ask(ctx, q, on)
-}
-
-// ask puts a question by way of a call, which may be nil for nobody.
-func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) {
-	asked := on != nil && on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
-		defer c.forget(q)
-		c.put(ctx, q, func() (mcp.Result, error) {
-			askCtx, cancel := context.WithCancel(askCtx)
-			defer cancel()
-			defer context.AfterFunc(q.withdrawn, cancel)()
-			result, err := caller.Ask(askCtx, q.req)
-			if err == nil {
-				c.answeredByTask(q.req, &result, on)
-			}
-			if err == nil && q.task != "" {
-				result.Value = mcp.WithRelatedTask(&result.Value, q.task)
-			}
-			return result, err
-		})
-	})
-	if !asked {
-		c.forget(q)
-		c.refuse(ctx, q)
-	}
-}
-
-// put has a question answered by ask, unless the server withdraws it.
-func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, error)) {
-	if q.withdrawn.Err() != nil {
+	id := mcp.RelatedTask(&q.req.Params)
+	if id != "" && c.tasks.awaits(id, func() { c.assign(ctx, q, on) }) {
 		return
 	}
-	result, err := ask()
+	var asked, several bool
+	if call, known := c.callFor(id); known {
+		if c.tasks.isAwaited(id) {
+			q.task, q.req.Params = id, mcp.WithRelatedTask(&q.req.Params, "")
+		}
+		asked = call != nil && c.ask(ctx, q, call) // on whatever stream it came (2025-11-25, tasks)
+	} else {
+		asked, several = c.askFirst(ctx, q, on)
+	}
+	if asked {
+		return
+	}
+	c.forget(q)
+	if several && declares(c.opts.Capabilities, q.req.Method) {
+		c.refuseToGuess(ctx, q)
+		return
+	}
+	c.refuse(ctx, q)
+}
+
+// askFirst puts a question on the call on, nil for the one that it belongs to, and
+// reports whether that is possible. Several is as whomToAsk has it.
+func (c *Client) askFirst(ctx context.Context, q *question, on *inflight.Call) (asked, several bool) {
+	if on != nil {
+		return c.ask(ctx, q, on), false
+	}
+	for {
+		on, several = c.whomToAsk(q.req)
+		if on == nil {
+			return false, several
+		}
+		q.guessed, q.client = true, on.Client()
+		if c.ask(ctx, q, on) {
+			return true, false
+		}
+		if !on.Over() {
+			return false, false
+		}
+		// It ended in between, and the question is another call's.
+	}
+}
+
+// ask has the client of a call asked, and reports whether that is possible.
+func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
+	q.era = on.Request.Meta.Revision.Era()
+	q.carried = append(q.carried, on.ID)
+	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+		result, err := q.put(askCtx, caller)
+		if err != nil && !isWire(err) && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
+			return
+		}
+		if err == nil {
+			c.answeredByTask(q.req, &result, on)
+		}
+		if err == nil && q.task != "" {
+			result.Value = mcp.WithRelatedTask(&result.Value, q.task)
+		}
+		defer c.forget(q)
+		c.conclude(ctx, q, result, err)
+	})
+}
+
+// put asks a caller, unless the server withdraws the question.
+func (q *question) put(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	if err := q.withdrawn.Err(); err != nil {
+		return mcp.Result{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.withdrawn, cancel)()
+	return caller.Ask(ctx, q.req)
+}
+
+// conclude answers a question, unless the server has withdrawn it. The end of a
+// call that carries a question for the roots is not the client's answer.
+func (c *Client) conclude(ctx context.Context, q *question, result mcp.Result, err error) {
 	switch {
 	case q.withdrawn.Err() != nil:
-	case errors.Is(err, mcp.ErrCannotAsk) && !isWire(err):
+	case err == nil:
+		c.answered(q, result)
+		c.reply(ctx, q.id, result, nil)
+	case !isWire(err) && (errors.Is(err, mcp.ErrCannotAsk) || q.req.Method == mcp.MethodListRoots):
 		c.refuse(ctx, q)
 	default:
-		c.reply(ctx, q.id, result, err)
+		c.reply(ctx, q.id, mcp.Result{}, err)
+	}
+}
+
+// askElsewhere puts a question on another call of the same client, if the one that
+// carried it by our guess has ended, or cannot: it is that other one's, most likely,
+// and its server waits. It reports false if there is none.
+func (c *Client) askElsewhere(ctx context.Context, q *question) bool {
+	if !q.guessed || q.req.Method == mcp.MethodListRoots {
+		return false
+	}
+	for {
+		next := c.calls.Of(q.client, func(call *inflight.Call) bool {
+			return canCarry(call.Request) && !slices.Contains(q.carried, call.ID)
+		})
+		if next == nil || c.ask(ctx, q, next) {
+			return next != nil
+		}
 	}
 }
 
 // whomToAsk returns the call that a question outside any stream belongs to: one
-// in flight, or the only session that listens. Nobody guesses between clients.
+// in flight, or the only session that listens. Several says that it may belong to
+// either of several clients, between whom nobody guesses.
 //
 // Roots are asked for on the server's own account, most often while a call that
 // has nothing to do with them is in flight and soon over: for them the session
@@ -102,22 +166,24 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 //
 // So does what a server wants of a task that its client works on: it may wait for
 // longer than any call.
-func (c *Client) whomToAsk(req *mcp.Request) *inflight.Call {
+func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool) {
 	if isTaskRequest(req.Method) {
 		if owner, known := c.tasks.ofClient(mcp.TaskID(&req.Params)); known {
-			return c.listenerOf(owner)
+			return c.listenerOf(owner), false
 		}
 	}
-	if req.Method == mcp.MethodListRoots || isTaskRequest(req.Method) {
-		if listener := c.sessionListener(); listener != nil {
-			return listener
-		}
+	listener, sessions := c.sessionListeners()
+	if listener != nil && (req.Method == mcp.MethodListRoots || isTaskRequest(req.Method)) {
+		return listener, false
 	}
 	owner, several := c.calls.Owner(canCarry)
 	if owner != nil || several {
-		return owner
+		return owner, several
 	}
-	return c.sessionListener()
+	if listener != nil && c.calls.LeftByOthers(listener.Client()) {
+		return nil, true
+	}
+	return listener, sessions
 }
 
 // canCarry reports whether a client can be asked something under a request.
@@ -219,16 +285,22 @@ func Refusal(method string, capabilities []byte) (mcp.Result, error) {
 	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error: nobody can be asked just now")
 }
 
-// refuse answers a question that nobody can be asked. Who has begun to listen
-// since it came could not be told yet to be asked for the roots.
+// refuse answers a question that nobody can be asked: one for the roots with those
+// that are known. Who has begun to listen since it came could not be told yet to be
+// asked for them.
 func (c *Client) refuse(ctx context.Context, q *question) {
 	result, err := Refusal(q.req.Method, c.opts.Capabilities)
-	c.reply(ctx, q.id, result, err)
 	if q.req.Method != mcp.MethodListRoots {
+		c.reply(ctx, q.id, result, err)
 		return
 	}
+	known, ok := c.knownRoots()
+	if ok {
+		c.reply(ctx, q.id, known, nil)
+		return
+	}
+	c.reply(ctx, q.id, result, err)
 	c.mu.Lock()
-	c.noRoots = true
 	late := c.listens != q.listens
 	c.mu.Unlock()
 	if late {
@@ -236,19 +308,20 @@ func (c *Client) refuse(ctx context.Context, q *question) {
 	}
 }
 
-// offerRoots tells a server to ask for the roots again which asked when nobody
-// could be asked, as many do at once after the handshake.
-func (c *Client) offerRoots(ctx context.Context) {
-	c.mu.Lock()
-	missed := c.noRoots
-	c.noRoots = false
-	c.mu.Unlock()
-	if !missed || !declares(c.opts.Capabilities, mcp.MethodListRoots) {
-		return
+// refuseToGuess answers a question that may belong to either of several clients.
+func (c *Client) refuseToGuess(ctx context.Context, q *question) {
+	n := c.unattributed.Add(1)
+	if n&(n-1) == 0 { // so that a server that asks on and on does not fill a log
+		c.opts.Logger.Warn("a question of the server was refused: several clients are served, and it does not say to whom it belongs",
+			"method", q.req.Method, "refused", n)
 	}
-	if err := c.wire.Notify(ctx, mcp.NotificationRootsListChanged, &jsonrpc.Value{}); err != nil {
-		c.opts.Logger.Debug("the server was not told of the roots", "err", err)
+	if q.req.Method == mcp.MethodListRoots {
+		c.mu.Lock()
+		c.roots.missed = true
+		c.mu.Unlock()
 	}
+	c.reply(ctx, q.id, mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError,
+		"Internal error: several clients are served, and the question does not say to whom it belongs"))
 }
 
 // replyWait bounds how long an answer waits for a server that does not read.

@@ -222,8 +222,8 @@ func (s *Server) call(ctx context.Context, id jsonrpc.ID, req *mcp.Request, out 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	key := id.Key()
-	if !s.begin(key, cancel) {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", id.Raw())
+	if err := s.begin(key, cancel); err != nil {
+		return mcp.Result{}, err
 	}
 	defer s.end(key)
 	return s.callOwned(ctx, id, req, out)
@@ -240,14 +240,19 @@ func (s *Server) callOwned(ctx context.Context, _ jsonrpc.ID, req *mcp.Request, 
 	return forLegacyClient(req.Method, result)
 }
 
-func (s *Server) begin(key string, cancel context.CancelCauseFunc) bool {
+// begin takes up a request, until end. Nobody would cancel one that begins after
+// Close.
+func (s *Server) begin(key string, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed, Public: "the session has ended"}
+	}
 	if _, taken := s.serving[key]; taken {
-		return false
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", key)
 	}
 	s.serving[key] = cancel
-	return true
+	return nil
 }
 
 func (s *Server) end(key string) {

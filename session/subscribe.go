@@ -210,45 +210,53 @@ func (c *Client) listening(wants func(*mcp.Filter) bool) (calls []*inflight.Call
 }
 
 // sessionListener returns the listen call of the one client that listens to the
-// session, nil if there is none or more than one. While a client replaces its
-// listen call it has two, of which the newer one counts.
+// session, nil if there is none or more than one.
 func (c *Client) sessionListener() *inflight.Call {
+	call, _ := c.sessionListeners()
+	return call
+}
+
+// sessionListeners is sessionListener, and says whether there are several clients.
+// While a client replaces its listen call it has two, of which the newer one
+// counts.
+func (c *Client) sessionListeners() (call *inflight.Call, several bool) {
 	listeners, several := c.listening(func(f *mcp.Filter) bool { return f.Session })
 	if several {
-		return nil
+		return nil, true
 	}
-	var newest *inflight.Call
-	for _, call := range listeners {
-		if newest == nil || call.ID > newest.ID {
-			newest = call
+	for _, l := range listeners {
+		if call == nil || l.ID > call.ID {
+			call = l
 		}
 	}
-	return newest
+	return call, false
 }
 
 // logMessage goes to the call that it belongs to, or outside calls to the one
-// client that listens to the session; if that is not certain, to nobody.
+// client that listens to the session; if that is not certain, to nobody. One that
+// comes on a shared channel may be overtaken by the response of its call, which
+// has a stream of its own.
 func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	text, _ := n.Params.LookupString("level")
-	level := mcp.Level(text)
+	wants := func(req *mcp.Request) bool { return wantsLog(req, mcp.Level(text)) }
 	if call, known := c.callFor(mcp.RelatedTask(&n.Params)); known {
-		if call != nil && wantsLog(call.Request, level) {
-			call.Notify(n)
-		}
-		return
-	}
-	if on == nil {
-		var several bool
-		on, several = c.calls.Owner(func(req *mcp.Request) bool { return wantsLog(req, level) })
-		if several {
+		on = call
+		if on == nil {
 			return
 		}
 	}
-	if on == nil {
-		on = c.sessionListener()
+	if on != nil {
+		if wants(on.Request) {
+			on.Notify(n)
+		}
+		return
 	}
-	if on != nil && wantsLog(on.Request, level) {
-		on.Notify(n)
+	owner, several := c.calls.Owner(wants)
+	if several || owner != nil && owner.Notify(n) {
+		return
+	}
+	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {
+		listener.Notify(n)
 	}
 }
 

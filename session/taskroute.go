@@ -66,14 +66,14 @@ func (c *Client) callFor(id string) (call *inflight.Call, known bool) {
 	if !known || call != nil {
 		return call, known
 	}
-	call = c.calls.Oldest(func(req *mcp.Request) bool {
-		return req.Method == mcp.MethodTaskResult && mcp.TaskID(&req.Params) == id && req.Meta.ClientKey() == owner
+	call = c.calls.Of(owner, func(call *inflight.Call) bool {
+		return call.Request.Method == mcp.MethodTaskResult && mcp.TaskID(&call.Request.Params) == id
 	})
 	if call == nil {
 		call = c.listenerOf(owner)
 	}
 	if call == nil {
-		call = c.calls.Oldest(func(req *mcp.Request) bool { return canCarry(req) && req.Meta.ClientKey() == owner })
+		call = c.calls.Of(owner, func(call *inflight.Call) bool { return canCarry(call.Request) })
 	}
 	return call, true
 }
@@ -96,8 +96,7 @@ func (c *Client) listenerOf(owner string) *inflight.Call {
 }
 
 // taskStatus gives news of a task to its client: as progress of the call if it knows
-// no tasks. It reports false if the task is not
-// known.
+// no tasks. It reports false if the task is not known.
 func (c *Client) taskStatus(n *mcp.Notification) bool {
 	task, _ := mcp.ReadTask(&n.Params)
 	owner, awaiting, known := c.tasks.find(task.ID)

@@ -232,14 +232,14 @@ func TestTasksOfClients(t *testing.T) {
 	}
 	for _, method := range []string{mcp.MethodGetTask, mcp.MethodTaskResult, mcp.MethodCancelTask} {
 		for id, want := range map[string]string{
-			"of a": `{"by":"a ` + method + `"}`, "of b": `{"by":"b ` + method + `"}`, "of both": "error -32601", "unknown": "error -32601",
+			"of a": `{"by":"a ` + method + `"}`, "of b": `{"by":"b ` + method + `"}`, "of both": "error -32601", "unknown": "error -32603",
 		} {
 			if got := ask(method, `{"taskId":"`+id+`"}`); got != fmt.Sprintf("%d %s", n, want) {
 				t.Errorf("%s of %q: %s", method, id, got)
 			}
 		}
 	}
-	if got := ask(mcp.MethodListTasks, `{}`); !strings.HasSuffix(got, "error -32601") {
+	if got := ask(mcp.MethodListTasks, `{}`); !strings.HasSuffix(got, "error -32603") {
 		t.Errorf("the list is %s", got)
 	}
 }

@@ -222,6 +222,12 @@ func (k *knownTasks) find(id string) (owner string, awaiting *inflight.Call, ok 
 	return t.owner, t.awaiting, true
 }
 
+// isAwaited reports whether a call of ours awaits a task.
+func (k *knownTasks) isAwaited(id string) bool {
+	_, awaiting, _ := k.find(id)
+	return awaiting != nil
+}
+
 // progressOf returns whose the task is that a call made, and its progress token. That
 // is absent if the client is to be told nothing of this progress, which must rise.
 func (k *knownTasks) progressOf(call int64, progress float64) (owner string, awaiting *inflight.Call, token jsonrpc.ID) {

@@ -66,11 +66,20 @@ type DialOptions struct {
 	// of it is open does not count. Waiting until the request can be sent is
 	// bounded by as much again. Default DefaultMaxCall.
 	MaxCall time.Duration
-	Logger  *slog.Logger // nil for silence
+	// MaxNoise is how many lines, or events, that are no messages a server on a
+	// byte stream may write one after the other, with less than a second between
+	// them; of one more the connection ends. Default DefaultMaxNoise; negative
+	// for no limit.
+	MaxNoise int
+	Logger   *slog.Logger // nil for silence
 }
 
 // DefaultMaxCall is how long a call may take at most.
 const DefaultMaxCall = time.Hour
+
+// DefaultMaxNoise is how much a server may write in a row that is no message: some
+// log what they do to stdout, and answer all the same.
+const DefaultMaxNoise = 10_000
 
 // ProbeSilence is how long a server on a byte stream may leave server/discover
 // unanswered before it is sent initialize as well.
@@ -85,6 +94,9 @@ func (o DialOptions) withDefaults() DialOptions {
 	}
 	if o.MaxCall <= 0 {
 		o.MaxCall = DefaultMaxCall
+	}
+	if o.MaxNoise == 0 {
+		o.MaxNoise = DefaultMaxNoise
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -112,7 +124,8 @@ type Conn struct {
 	// client is the session whose handshake has begun, nil if there is none.
 	client atomic.Pointer[session.Client]
 
-	truncated bool          // the last message was cut off; owned by readLoop
+	truncated bool          // the last message was cut off; owned by readLoop, like noises
+	noises    noises        // in a row
 	done      chan struct{} // closed by readLoop
 	running   sync.WaitGroup
 
@@ -205,3 +218,12 @@ func (c *Conn) Noise() int64 { return c.noise.Load() }
 // Dropped returns how many notifications were dropped because their call did
 // not take them fast enough.
 func (c *Conn) Dropped() int64 { return c.calls.Dropped() }
+
+// Unattributed returns how many questions of a legacy server were refused because
+// they may have been meant for either of several clients.
+func (c *Conn) Unattributed() int64 {
+	if client := c.client.Load(); client != nil {
+		return client.Unattributed()
+	}
+	return 0
+}

@@ -134,7 +134,7 @@ type ModernReply struct {
 // NewModernReply returns the reply to a request with the given id.
 func NewModernReply(req *mcp.Request, id jsonrpc.ID, result mcp.Result, err error, served mcp.Era) ModernReply {
 	if err != nil {
-		return ModernReply{id: id, Err: modernError(req, jsonrpc.ToWire(err))}
+		return ModernReply{id: id, Err: ModernError(req, jsonrpc.ToWire(err))}
 	}
 	switch req.Method {
 	case mcp.MethodDiscover:
@@ -155,9 +155,10 @@ func (r *ModernReply) AppendTo(dst []byte) []byte {
 	return jsonrpc.AppendResult(dst, r.id, &r.result.Value, r.edits...)
 }
 
-// modernError replaces codes that modern servers must not send (2026-07-28,
-// basic, Error Codes).
-func modernError(req *mcp.Request, err *jsonrpc.Error) *jsonrpc.Error {
+// ModernError returns the error of a request as a modern client must get it: codes
+// that modern servers must not send are replaced (2026-07-28, basic, Error Codes).
+// An error that needs no change is returned itself.
+func ModernError(req *mcp.Request, err *jsonrpc.Error) *jsonrpc.Error {
 	if err.Code != jsonrpc.CodeResourceNotFound || req.Method != mcp.MethodReadResource {
 		return err
 	}

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -164,6 +167,53 @@ func TestListensAreBounded(t *testing.T) {
 		if !strings.Contains(p.line(), `"error"`) {
 			break
 		}
+	}
+}
+
+// TestRequestsBehindInitializedFindTheSessionListening: what the first request
+// changes is to reach the client, who may have written it at once with the
+// handshake. A handler that does not acknowledge holds nobody up for long.
+func TestRequestsBehindInitializedFindTheSessionListening(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"slow": 100 * time.Millisecond, "deaf": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began, listening := time.Now(), atomic.Int32{}
+				p, s := serve(t, mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+					switch req.Method {
+					case mcp.MethodListen:
+						select {
+						case <-time.After(slow):
+							listening.Add(1)
+						case <-ctx.Done():
+							return mcp.Result{}, ctx.Err()
+						}
+						filter, _ := mcp.ReadFilter(&req.Params)
+						if err := caller.Notify(ctx, filter.Acknowledge()); err != nil {
+							return mcp.Result{}, err
+						}
+						<-ctx.Done()
+						return mcp.Result{}, ctx.Err()
+					case mcp.MethodCallTool:
+						return mcp.RawResult(fmt.Appendf(nil, `{"listening":%d}`, listening.Load())), nil
+					}
+					return mcp.RawResult([]byte(discovered)), nil
+				}), transport.ServeOptions{})
+				p.say(initLine, initializedLine, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x"}}`)
+				p.message()
+				got, want := string(p.message().Body.Raw()), `{"listening":2}`
+				if name == "deaf" {
+					want = `{"listening":0}`
+				}
+				if got != want {
+					t.Errorf("the call found %s, want %s", got, want)
+				}
+				if took := time.Since(began); took > time.Second {
+					t.Errorf("it waited %v", took)
+				}
+				_ = p.conn.Close()
+				receive(t, "the end", s.done)
+			})
+		})
 	}
 }
 

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,36 +14,29 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// An Isolation says which clients share a connection to a legacy server.
-type Isolation string
-
-// The isolations. The zero value shares a connection unless the client can be
-// asked something (elicitation, sampling, roots): such a client gets one of its
-// own.
-const (
-	Automatic Isolation = ""
-	Shared    Isolation = "shared"
-	PerClient Isolation = "per-client"
-)
-
 // PoolOptions configure a [Pool]. The zero value is usable.
 type PoolOptions struct {
 	// Isolation says which clients share a connection; see [Automatic] for the
 	// zero value.
 	Isolation Isolation
-	// Max is how many connections there may be; at the limit one that is idle
-	// is closed, and if there is none the call fails. Default DefaultMaxConns.
-	Max int
+	// MaxConns is how many connections there may be; at the limit one that is
+	// idle is closed, and if there is none the call fails. Default
+	// DefaultMaxConns.
+	MaxConns int
 	// Idle is how long a connection without calls is kept. What a server keeps
 	// in its process does not survive it. Default DefaultIdle.
-	Idle   time.Duration
-	Logger *slog.Logger // nil for silence
+	Idle time.Duration
+	// TurnWait is how long a call waits while another client has calls in
+	// flight, with [Serialized]. Default DefaultTurnWait.
+	TurnWait time.Duration
+	Logger   *slog.Logger // nil for silence
 }
 
 // Defaults of [PoolOptions].
 const (
 	DefaultMaxConns = 64
 	DefaultIdle     = 5 * time.Minute
+	DefaultTurnWait = 30 * time.Second
 )
 
 // Waits after a server could not be reached, during which calls fail at once.
@@ -76,29 +68,13 @@ type Pool struct {
 	reason error // the last failure to dial
 }
 
-// A side is what is known of the server with regard to clients of one era: a
-// server that has both eras is spoken to in the client's.
-type side struct {
-	era   mcp.Era // of the server, as the last connection showed
-	first *pooled // being made while the era is not known
-}
-
-// terms are what a client's requests say about the connection that they need.
-type terms struct {
-	legacy int           // 1 for a legacy client: the index of its side
-	own    string        // key of the client's connection to a legacy server
-	told   *mcp.Metadata // what the server is told of the client
-}
-
-// sharedKey is the key of the one connection to a modern server.
-const sharedKey = ""
-
 // A pooled connection, or one that is being made.
 type pooled struct {
 	terms terms         // of the client that it was made for
 	ready chan struct{} // closed when edge or err is set
 	edge  Edge
 	err   error
+	floor floor // used if calls are serialized
 
 	key   string      // in Pool.conns; guarded by Pool.mu, like what follows
 	users int         // calls
@@ -130,11 +106,14 @@ func (c *pooled) over() bool {
 // Their revision is the client's: a server that has both eras is best
 // spoken to in that one ([DialOptions.Prefer]).
 func NewPool(dial func(ctx context.Context, meta *mcp.Metadata) (Edge, error), opts PoolOptions) *Pool {
-	if opts.Max <= 0 {
-		opts.Max = DefaultMaxConns
+	if opts.MaxConns <= 0 {
+		opts.MaxConns = DefaultMaxConns
 	}
 	if opts.Idle <= 0 {
 		opts.Idle = DefaultIdle
+	}
+	if opts.TurnWait <= 0 {
+		opts.TurnWait = DefaultTurnWait
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
@@ -171,6 +150,11 @@ func (p *Pool) handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) 
 		return mcp.Result{}, err
 	}
 	defer p.release(c)
+	leave, err := p.enter(ctx, c, req)
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	defer leave()
 	result, err := c.edge.Handle(ctx, req, caller)
 	if lostUnsent(err) {
 		select {
@@ -207,25 +191,6 @@ func (p *Pool) Close() error {
 	}
 	p.running.Wait()
 	return err
-}
-
-// terms returns what a client needs.
-func (p *Pool) terms(meta *mcp.Metadata) terms {
-	t := terms{told: &mcp.Metadata{
-		Revision: meta.Revision, Principal: meta.Principal, Capabilities: bytes.Clone(meta.Capabilities),
-	}}
-	if meta.Revision.Era() == mcp.Legacy {
-		t.legacy = 1
-	}
-	if t.told.Capabilities == nil {
-		t.told.Capabilities = []byte("{}")
-	}
-	t.own = meta.Principal.Issuer + "\x00" + meta.Principal.Subject + "\x00" + string(t.told.Capabilities)
-	if p.opts.Isolation == PerClient || p.opts.Isolation == Automatic && mcp.NeedsUser(t.told.Capabilities) {
-		t.told.Client = bytes.Clone(meta.Client)
-		t.own += "\x00" + meta.ClientKey()
-	}
-	return t
 }
 
 // acquire returns a connection that is ready, and counts one more user of it.
@@ -282,15 +247,6 @@ type handshakeError struct{ err error }
 func (e handshakeError) Error() string        { return e.err.Error() }
 func (e handshakeError) Is(target error) bool { return errors.Is(e.err, target) }
 
-// keyFor returns where a client with its own key finds its connection. p.mu is
-// held.
-func (p *Pool) keyFor(t *terms) string {
-	if p.sides[t.legacy].era == mcp.Modern {
-		return sharedKey
-	}
-	return t.own
-}
-
 func (p *Pool) fits(c *pooled, t *terms) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -322,10 +278,10 @@ func (p *Pool) find(t *terms) (*pooled, *mcp.CallError) {
 		e.Err = fmt.Errorf("%w (the next attempt is made in %v)", e.Err, wait.Round(100*time.Millisecond))
 		return nil, e
 	}
-	if len(p.live) >= p.opts.Max && !p.evict() {
+	if len(p.live) >= p.opts.MaxConns && !p.evict() {
 		return nil, &mcp.CallError{
-			Kind: mcp.LimitExceeded, Limit: "Max", Outcome: mcp.NotSent,
-			Public: fmt.Sprintf("all %d connections to the server are in use", p.opts.Max),
+			Kind: mcp.LimitExceeded, Limit: "MaxConns", Outcome: mcp.NotSent,
+			Public: fmt.Sprintf("all %d connections to the server are in use", len(p.live)),
 		}
 	}
 	return p.begin(t), nil

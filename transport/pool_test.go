@@ -110,6 +110,12 @@ func TestPoolSharesConnections(t *testing.T) {
 		meta.Principal.Subject = name
 		return meta
 	}
+	// In modern HTTP a request stands for itself.
+	http := func(client string) mcp.Metadata {
+		meta := modernMeta(client)
+		meta.Session = ""
+		return meta
+	}
 	a, b := legacyMeta("a"), legacyMeta("b")
 	for _, tt := range []struct {
 		name    string
@@ -127,6 +133,14 @@ func TestPoolSharesConnections(t *testing.T) {
 		{"legacy, other capabilities", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(a, "x"), asking(b, "y")}, 2},
 		{"legacy, other principals", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{subject(a, "1"), subject(a, "2")}, 2},
 		{"legacy, modern clients", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(modernMeta("a"), "roots"), asking(modernMeta("b"), "roots"), asking(modernMeta("b"), "sampling")}, 3},
+		{"legacy, modern HTTP, one client", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(http("a"), "roots"), asking(http("a"), "roots")}, 1},
+		{"legacy, modern HTTP, two clients", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(http("a"), "roots"), asking(http("b"), "roots")}, 2},
+		{"legacy, modern HTTP, two principals", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(subject(http("a"), "1"), "roots"), asking(subject(http("a"), "2"), "roots")}, 2},
+		{"legacy, modern HTTP, other capabilities from now on", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(http("a"), "roots"), asking(http("a"), "sampling")}, 2},
+		{"legacy, principals whose names run together", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{
+			{Principal: mcp.Principal{Issuer: "i\x00", Subject: "s"}}, {Principal: mcp.Principal{Issuer: "i", Subject: "\x00s"}}}, 2},
+		{"legacy, elicitation, serialized", mcp.Legacy, transport.PoolOptions{Isolation: transport.Serialized}, []mcp.Metadata{asking(a, "elicitation"), asking(b, "elicitation"), asking(http("c"), "elicitation")}, 1},
+		{"legacy, other capabilities, serialized", mcp.Legacy, transport.PoolOptions{Isolation: transport.Serialized}, []mcp.Metadata{asking(a, "elicitation"), b}, 2},
 		{"modern", mcp.Modern, transport.PoolOptions{Isolation: transport.PerClient}, []mcp.Metadata{asking(modernMeta("a"), "roots"), modernMeta("b"), subject(modernMeta("c"), "x")}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -263,7 +277,7 @@ func TestPoolLimit(t *testing.T) {
 			}
 			return nil
 		}}
-		p := newPool(t, f, transport.PoolOptions{Isolation: transport.PerClient, Max: 2})
+		p := newPool(t, f, transport.PoolOptions{Isolation: transport.PerClient, MaxConns: 2})
 		busy := start(t, p, toolCall(legacyMeta("busy")), mcp.NoCaller{})
 		synctest.Wait()
 		for _, client := range []string{"a", "b", "c"} { // each takes the idle place
@@ -277,11 +291,11 @@ func TestPoolLimit(t *testing.T) {
 			t.Error("the wrong connections were closed")
 		}
 		second := start(t, p, toolCall(legacyMeta("busy")), mcp.NoCaller{}) // joins the first
-		p2 := newPool(t, &farm{era: mcp.Legacy, dialed: f.dialed}, transport.PoolOptions{Isolation: transport.PerClient, Max: 1})
+		p2 := newPool(t, &farm{era: mcp.Legacy, dialed: f.dialed}, transport.PoolOptions{Isolation: transport.PerClient, MaxConns: 1})
 		third := start(t, p2, toolCall(legacyMeta("busy")), mcp.NoCaller{})
 		synctest.Wait()
 		e := start(t, p2, toolCall(legacyMeta("d")), mcp.NoCaller{}).failure(t)
-		if e.Kind != mcp.LimitExceeded || e.Limit != "Max" || e.Outcome != mcp.NotSent || e.Method != mcp.MethodCallTool ||
+		if e.Kind != mcp.LimitExceeded || e.Limit != "MaxConns" || e.Outcome != mcp.NotSent || e.Method != mcp.MethodCallTool ||
 			!strings.Contains(e.Error(), "all 1 connections") {
 			t.Errorf("failed with %v", e)
 		}

@@ -20,12 +20,13 @@ func (c *Conn) readLoop() {
 		var lost *mcp.CallError
 		switch {
 		case err == nil:
-			c.received(data)
+			c.noises.heard(c.received(data))
 		case errors.As(err, &lost):
 			c.skip("message passed over", err)
 			c.calls.Fail(lost, false)
 		case errors.As(err, &tooLong):
 			c.skip("line passed over", err)
+			c.noises.heard(false)
 			// It was a reply, most likely; whose cannot be told.
 			c.calls.Fail(&mcp.CallError{
 				Kind: mcp.LimitExceeded, Limit: "MaxLine", Outcome: mcp.MaybeExecuted, Err: err,
@@ -34,7 +35,44 @@ func (c *Conn) readLoop() {
 			c.ended(err)
 			return
 		}
+		if err := c.noises.tooMany(c.opts.MaxNoise); err != nil {
+			c.ended(c.hinted(err))
+			c.start(func() { _ = c.link.Close() }) // Close returns the error
+			return
+		}
 	}
+}
+
+// noisePause is after which silence what is no message begins a new row: a server
+// that logs a line now and then is not given up, however long it lives.
+const noisePause = time.Second
+
+// noises are messages in a row that were none.
+type noises struct {
+	n    int
+	last time.Time
+}
+
+// heard counts what came.
+func (r *noises) heard(isMessage bool) {
+	if isMessage {
+		r.n = 0
+		return
+	}
+	now := time.Now()
+	if now.Sub(r.last) > noisePause {
+		r.n = 0
+	}
+	r.n, r.last = r.n+1, now
+}
+
+// tooMany returns why a server is given up, nil if it is not. A negative limit is
+// none.
+func (r *noises) tooMany(limit int) error {
+	if limit < 0 || r.n <= limit {
+		return nil
+	}
+	return fmt.Errorf("the server wrote %d lines in a row that are no messages of MCP, the limit MaxNoise is %d", r.n, limit)
 }
 
 // ended fails what is in flight when the link has ended.
@@ -74,19 +112,19 @@ func (c *Conn) skip(what string, err error) {
 	c.log.Warn(what, "err", err)
 }
 
-// received takes one message of the server.
-func (c *Conn) received(data []byte) {
+// received takes one message of the server, and reports whether it is one.
+func (c *Conn) received(data []byte) bool {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(data, &m); err != nil {
 		if jsonrpc.IsBatch(data) {
-			c.receivedBatch(data)
-			return
+			return c.receivedBatch(data)
 		}
 		c.unreadable(&m, err)
-		return
+		return false
 	}
 	m.Memory = data
 	c.take(&m)
+	return true
 }
 
 // take takes one message that has been scanned.
@@ -110,11 +148,11 @@ func (c *Conn) take(m *jsonrpc.Message) {
 
 // receivedBatch takes a batch apart. In a revision that has none, the calls that
 // it means to answer fail.
-func (c *Conn) receivedBatch(data []byte) {
+func (c *Conn) receivedBatch(data []byte) (isBatch bool) {
 	items, err := jsonrpc.SplitBatch(data)
 	if err != nil {
 		c.skip("what the server wrote is no message", err)
-		return
+		return false
 	}
 	if !c.batches.Load() {
 		err = fmt.Errorf("the server sent a batch, which is part of revision %s only", mcp.Revision20250326)
@@ -127,8 +165,10 @@ func (c *Conn) receivedBatch(data []byte) {
 			c.unreadable(&m, err)
 		} else {
 			c.take(&m)
+			isBatch = true
 		}
 	}
+	return isBatch
 }
 
 // unreadable passes over what is no message; the call that it meant to answer,

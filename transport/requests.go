@@ -63,11 +63,27 @@ func (s *server) notification(m *jsonrpc.Message) {
 	}
 	f := func() { s.session.Notified(s.ctx, m) }
 	if method == mcp.NotificationInitialized {
-		f = func() { s.session.SetOutlet(s) }
+		s.initialized(f)
+		return
 	}
 	if !s.notifications.run(len(m.Body.Raw()), s.afterInitialize(f)) {
 		s.log.Warn("a notification was dropped", "method", method, "limit", maxNotifications)
 	}
+}
+
+// initialized serves the end of the handshake. Requests that follow it wait, for a
+// bounded time, until the session listens: what they change is to reach the client.
+func (s *server) initialized(notified func()) {
+	listening := make(chan struct{})
+	if !s.notifications.run(0, s.afterInitialize(func() {
+		defer close(listening)
+		s.session.SetOutlet(s)
+		notified()
+	})) {
+		s.log.Warn("a notification was dropped", "method", mcp.NotificationInitialized, "limit", maxNotifications)
+		return
+	}
+	s.initializing = listening
 }
 
 // cancelled ends the request that a cancellation names.
@@ -116,24 +132,24 @@ func (s *server) initialize(m *jsonrpc.Message) {
 		s.refuse(m.ID, s.refusal())
 		return
 	}
-	s.initializing = answered
+	s.negotiated, s.initializing = answered, answered
 }
 
-// afterInitialize returns f as a function that waits for an initialize request
-// that is being answered.
+// afterInitialize returns f as a function that waits for the handshake, if that is
+// being made.
 func (s *server) afterInitialize(f func()) func() {
-	answered := s.initializing
-	if answered == nil {
+	made := s.initializing
+	if made == nil {
 		return f
 	}
 	select {
-	case <-answered:
+	case <-made:
 		s.initializing = nil
 		return f
 	default:
 	}
 	return func() {
-		<-answered
+		<-made
 		f()
 	}
 }
@@ -292,8 +308,8 @@ func (s *server) batch(data []byte) {
 		s.plainBatch(items)
 		return
 	}
-	if s.initializing != nil {
-		<-s.initializing // the revision is not known before
+	if s.negotiated != nil {
+		<-s.negotiated
 	}
 	if !s.session.Revision().HasBatches() {
 		s.refuse(jsonrpc.ID{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest,

@@ -104,7 +104,8 @@ type server struct {
 
 	// Owned by whoever has the turn.
 	reader       *reader
-	initializing chan struct{} // closed when initialize has been answered
+	negotiated   chan struct{} // closed when the revision is known; nil before initialize
+	initializing chan struct{} // closed when the last step of the handshake has been served
 
 	mu      sync.Mutex
 	serving map[string]*serving // requests by id, guarded by mu

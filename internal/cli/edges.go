@@ -70,19 +70,9 @@ func edge[E transport.Edge](e E, err error) (transport.Edge, error) {
 }
 
 // pool returns a handler over connections to the target, to be closed.
-func (d *dialer) pool(isolation transport.Isolation) *transport.Pool {
-	return transport.NewPool(d.dial, transport.PoolOptions{Isolation: isolation, Logger: d.logger})
-}
-
-func parseIsolation(text string) (transport.Isolation, error) {
-	switch isolation := transport.Isolation(text); isolation {
-	case transport.Shared, transport.PerClient:
-		return isolation, nil
-	}
-	if text == "auto" {
-		return transport.Automatic, nil
-	}
-	return "", usagef("", "--isolation must be auto, shared or per-client, not %q", text)
+func (d *dialer) pool(options transport.PoolOptions) *transport.Pool {
+	options.Logger = d.logger
+	return transport.NewPool(d.dial, options)
 }
 
 // newDemo returns the built-in server.
@@ -100,6 +90,7 @@ type listener struct {
 type listenOptions struct {
 	streams     Streams
 	handler     mcp.Handler
+	era         mcp.Era // of the clients that are served; NoEra for all
 	hosts       []string
 	origins     []string
 	allowRemote bool
@@ -111,7 +102,7 @@ type listenOptions struct {
 func listen(a address, o *listenOptions) (*listener, error) {
 	if a.stdio {
 		options := &stdio.ServeOptions{
-			ServeOptions: transport.ServeOptions{Fallback: implementation(), Logger: o.logger, MaxTaskWait: o.timeout},
+			ServeOptions: transport.ServeOptions{Era: o.era, Fallback: implementation(), Logger: o.logger, MaxTaskWait: o.timeout},
 			In:           o.streams.In, Out: o.streams.Out, Tap: o.tap,
 		}
 		return &listener{
@@ -122,7 +113,7 @@ func listen(a address, o *listenOptions) (*listener, error) {
 	}
 	server, err := streamable.Listen(a.host, o.handler, &streamable.ServerOptions{
 		HandlerOptions: streamable.HandlerOptions{
-			Fallback: implementation(), Logger: o.logger, Tap: o.tap, MaxTaskWait: o.timeout,
+			Era: o.era, Fallback: implementation(), Logger: o.logger, Tap: o.tap, MaxTaskWait: o.timeout,
 			AllowedHosts: o.hosts, AllowedOrigins: o.origins,
 		},
 		Path: a.path, AllowRemote: o.allowRemote,

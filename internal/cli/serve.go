@@ -21,8 +21,9 @@ type serveOptions struct {
 
 	// From the flags and arguments, checked.
 	target    *target // nil for the demo
+	demoEra   mcp.Era // clients that the demo is restricted to
 	addresses []address
-	isolation transport.Isolation
+	pool      transport.PoolOptions
 	logger    *slog.Logger
 
 	flags serveFlags
@@ -31,8 +32,8 @@ type serveOptions struct {
 // serveFlags are the flags as they came.
 type serveFlags struct {
 	targetFlags
+	poolFlags
 	listen      []string
-	isolation   string
 	trace       string
 	logLevel    string
 	hosts       []string
@@ -73,10 +74,10 @@ func newServeCmd(a *app) *cobra.Command {
 	fs, f := cmd.Flags(), &o.flags
 	fs.SortFlags = false
 	fs.StringArrayVar(&f.listen, "listen", nil, "serve at `URL`: http://HOST:PORT[/PATH], or stdio\n(repeatable; default "+defaultListen+")")
-	f.add(cmd)
+	f.targetFlags.add(cmd)
 	fs.DurationVar(&f.timeout, "timeout", transport.DefaultMaxCall, "end a call after `TIME`")
 	fs.Lookup("timeout").DefValue = "1h"
-	fs.StringVar(&f.isolation, "isolation", "auto", "`HOW` clients share connections to a legacy server: shared,\nper-client, or auto: shared unless they can be asked something")
+	f.poolFlags.add(cmd)
 	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for `HOST`, too (repeatable)")
 	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let web pages of `ORIGIN` in (repeatable)")
 	fs.BoolVar(&f.allowRemote, "allow-remote", false, "serve beyond loopback without authentication")
@@ -96,10 +97,15 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if o.target != nil && o.target.demo {
 		o.target = nil
 	}
+	if o.target == nil {
+		if o.demoEra, err = parseEra(f.era); err != nil {
+			return err
+		}
+	}
 	if o.addresses, err = parseAddresses(f.listen); err != nil {
 		return err
 	}
-	if o.isolation, err = parseIsolation(f.isolation); err != nil {
+	if o.pool, err = f.poolFlags.options(cmd); err != nil {
 		return err
 	}
 	if f.timeout <= 0 {
@@ -144,7 +150,7 @@ func serveRun(ctx context.Context, o *serveOptions) (err error) {
 	}
 	handler, closeHandler := o.handler(trace)
 	listeners, err := listenAll(o.addresses, &listenOptions{
-		streams: o.Streams, handler: handler,
+		streams: o.Streams, handler: handler, era: o.demoEra,
 		hosts: o.flags.hosts, origins: o.flags.origins, allowRemote: o.flags.allowRemote,
 		logger: o.logger, tap: trace.tap("listen"), timeout: o.flags.timeout,
 	})
@@ -169,7 +175,7 @@ func (o *serveOptions) handler(trace *trace) (handler mcp.Handler, closeHandler 
 		return newDemo(), func() error { return nil }
 	}
 	d := &dialer{app: o.app, target: o.target, logger: o.logger, tap: trace.tap("dial")}
-	pool := d.pool(o.isolation)
+	pool := d.pool(o.pool)
 	return logFailures(pool, o.logger), pool.Close
 }
 

@@ -20,7 +20,11 @@ import (
 )
 
 // childVar holds the plan of a child. A process that has it is one.
-const childVar = "MCPSPLICE_FAULTTEST_CHILD"
+const childVar = childPrefix + "CHILD"
+
+// childPrefix begins the variables that make a process a child, of this package or
+// of one that builds on it.
+const childPrefix = "MCPSPLICE_FAULTTEST_"
 
 // A Child is a program of scripts. It is started as [Executable] with the
 // environment [Child.Env].
@@ -155,6 +159,8 @@ func (a *actor) act(s Step) (status int, err error) {
 		_, _ = a.streams[Stderr].Write(s.Text)
 	case doFlood:
 		a.flood(a.streams[s.Text[0]], s.Text[1:], s.Number)
+	case doFloodOn:
+		go a.floodOn(a.streams[s.Text[0]], s.Text[1:], s.Number)
 	case doPause:
 		time.Sleep(time.Duration(s.Number))
 	case doClose:
@@ -213,6 +219,18 @@ func (a *actor) flood(to io.Writer, text []byte, size int64) {
 			return
 		}
 		size -= int64(n)
+	}
+}
+
+// floodOn writes text again and again, so many bytes a second. It ends with the
+// child, or when nobody reads any more.
+func (a *actor) floodOn(to io.Writer, text []byte, perSecond int64) {
+	const slices = 100 // a second
+	chunk := bytes.Repeat(text, 1+int(perSecond)/slices/len(text))
+	for ticks := time.Tick(time.Second / slices); ; <-ticks {
+		if _, err := to.Write(chunk); err != nil {
+			return
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	doWrite         action = "write"
 	doComplain      action = "complain"
 	doFlood         action = "flood"
+	doFloodOn       action = "flood on"
 	doPause         action = "pause"
 	doClose         action = "close"
 	doIgnoreSignals action = "ignore signals"
@@ -59,6 +60,12 @@ func Flood(to Stream, text string, size int64) Step {
 func (s Step) withText(text string) Step {
 	s.Text = append(s.Text, text...)
 	return s
+}
+
+// FloodOn writes text to a stream beside the steps that follow, about so many bytes
+// a second, until the child ends.
+func FloodOn(to Stream, text string, perSecond int64) Step {
+	return Step{Do: doFloodOn, Text: []byte{byte(to)}, Number: perSecond}.withText(text)
 }
 
 // Pause does nothing for a while.

@@ -20,7 +20,8 @@ type Calls struct {
 	mu    sync.Mutex
 	last  int64
 	calls map[int64]*Call
-	err   error // why no call can be started any more
+	left  map[int64]leftCall // ended without a response, by id; guarded by mu
+	err   error              // why no call can be started any more
 
 	dropped atomic.Int64
 }
@@ -99,6 +100,8 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 	}
 	if call != nil {
 		call.finish(m, nil)
+	} else if n, ok := m.ID.LooseInt(); ok {
+		c.over(n)
 	}
 	return call, loosely
 }
@@ -167,9 +170,11 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // Owner returns the call that a message belongs to which does not say so: the
 // oldest one in flight that may carry it, provided that all calls in flight are
 // of one client. Calls that wait for an answer of the client come last: they may
-// wait for long, and have nothing to say or to ask meanwhile. Several says that
-// the calls are of more than one client, in which case nobody guesses. Listen
-// calls and this process's own do not count.
+// wait for long, and have nothing to say or to ask meanwhile. A call that is over
+// owns nothing, but its client counts until [Call.End]; so does, for a while, that of
+// a call which ended without a response, since the peer may still work on it. Several
+// says that the calls are of more than one client, in which case nobody guesses.
+// Listen calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,24 +188,27 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		} else if call.client() != first.client() {
 			return nil, true
 		}
-		if may(call.Request) && (owner == nil || call.before(owner)) {
+		if may(call.Request) && !call.Over() && (owner == nil || call.before(owner)) {
 			owner = call
 		}
+	}
+	if first != nil && c.leftByOthers(first.client()) {
+		return nil, true
 	}
 	return owner, false
 }
 
-// Oldest returns the oldest call in flight of a client that may says yes to, nil if
-// there is none. Listen calls and this process's own do not count.
-func (c *Calls) Oldest(may func(*mcp.Request) bool) *Call {
+// Of returns the oldest call of a client that may carry a message, as [Calls.Owner]
+// does, nil if there is none.
+func (c *Calls) Of(client string, may func(*Call) bool) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var oldest *Call
 	for _, call := range c.calls {
-		if call.own || call.Request.Method == mcp.MethodListen || oldest != nil && oldest.ID < call.ID {
+		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.Over() || !may(call) {
 			continue
 		}
-		if may(call.Request) {
+		if oldest == nil || call.before(oldest) {
 			oldest = call
 		}
 	}
@@ -257,9 +265,7 @@ func (c *Call) missed() {
 // nobody's. Questions that were never put learn that by a context that has
 // ended.
 func (c *Call) End() {
-	c.calls.mu.Lock()
-	delete(c.calls.calls, c.ID)
-	c.calls.mu.Unlock()
+	c.calls.end(c)
 	c.Finish(context.Canceled)
 	items, _, _ := c.take()
 	for i := range items {

@@ -173,6 +173,32 @@ func TestOwnerIsNotWaiting_B151(t *testing.T) {
 	}
 }
 
+// TestOwnerHasNoResponse: between its response and its end a call takes nothing
+// any more, and nobody else is guessed at.
+func TestOwnerHasNoResponse_B151(t *testing.T) {
+	var calls inflight.Calls
+	first, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+	log := &mcp.Notification{Method: mcp.NotificationMessage}
+	if !first.Notify(log) {
+		t.Error("a call in flight did not take a message")
+	}
+	first.Finish(nil)
+	if first.Notify(log) {
+		t.Error("a call that has its response took a message")
+	}
+	if owner, several := calls.Owner(always); owner != second || several {
+		t.Errorf("owner %v, several %v", owner, several)
+	}
+	second.Finish(nil)
+	if owner, several := calls.Owner(always); owner != nil || several {
+		t.Errorf("owner %v, several %v", owner, several)
+	}
+	start(t, &calls, tool("b"))
+	if owner, several := calls.Owner(always); owner != nil || !several {
+		t.Errorf("owner %v, several %v beside another client's call", owner, several)
+	}
+}
+
 func TestListeningTellsSeveralClientsApart(t *testing.T) {
 	var calls inflight.Calls
 	all := func(*inflight.Call) bool { return true }
@@ -274,5 +300,36 @@ func TestEveryCallEndsOnce_P1(t *testing.T) {
 	}
 	if q, a := questions.Load(), answers.Load(); q != a {
 		t.Errorf("%d questions were taken, %d answered", q, a)
+	}
+}
+
+// TestOwnerIsNotOver: a call that has its response, or that was given up, may be in
+// flight a moment longer on a busy machine. What comes then is not its.
+func TestOwnerIsNotOver_B151(t *testing.T) {
+	for name, end := range map[string]func(*inflight.Call){
+		"answered": func(call *inflight.Call) { call.Reply(&jsonrpc.Message{}) },
+		"failed":   func(call *inflight.Call) { call.Finish(errors.New("lost")) },
+		"given up": func(call *inflight.Call) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := call.Wait(ctx, mcp.NoCaller{}, 0); err == nil {
+				t.Error("it has a response")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls inflight.Calls
+			over, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+			end(over)
+			if !over.Over() || second.Over() {
+				t.Errorf("over: %t, %t", over.Over(), second.Over())
+			}
+			if owner, several := calls.Owner(always); owner != second || several {
+				t.Errorf("the owner is %v, several %t", owner, several)
+			}
+			if over.Ask(1, func(context.Context, mcp.Caller) {}) {
+				t.Error("a call that is over took a question")
+			}
+		})
 	}
 }

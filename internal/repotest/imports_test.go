@@ -38,6 +38,7 @@ var layout = []row{
 
 	{dir: "jsonrpc", reach: nothing},
 	{dir: "mcp"},
+	{dir: "internal/schema"},
 	{dir: "internal/faulttest"},
 	{dir: "internal/inflight"},
 	{dir: "eventlog", reach: nothing},
@@ -53,8 +54,9 @@ var layout = []row{
 	{dir: "transport/transporttest"},
 	{dir: "client"},
 	{dir: "internal/faulttest/rounds"},
-	{dir: "internal/faulttest/soak"},
 	{dir: "server"},
+	{dir: "internal/faulttest/cells"},
+	{dir: "internal/faulttest/soak"},
 	{dir: "manager", planned: true},
 	{dir: "hostconfig", planned: true},
 	{dir: "gateway", reach: exported, planned: true},

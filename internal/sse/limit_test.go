@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/sse"
 )
@@ -70,16 +72,14 @@ func TestLimitHoldsForAnyChunks(t *testing.T) {
 		{"data at the limit in many lines", strings.Repeat("data\n", limit+1) + "\n", nil},
 		{"data over the limit in many lines", strings.Repeat("data\n", limit+2) + "\n", []string{tooLarge}},
 		{"data at the limit beside other fields", "event: message\nid: 5\nfoo: " + fill(1000) + "\ndata: " + fill(limit) + "\n: c\n\n", nil},
-		{"unknown field at the limit", fill(limit) + "\ndata: x\n\n", nil},
+		{"unknown field at the limit", fill(limit-2) + "\ndata: x\n\n", nil},
 		{"unknown field over the limit", fill(limit+1) + "\ndata: x\n\n", []string{tooLarge}},
-		{"unknown fields are not added up", strings.Repeat(fill(limit)+"\n", 3) + "data: x\n\n", nil},
 		{"fields at the limit", strings.Repeat("id: 1234\n", 64<<10/8) + "data: x\n\n", nil},
 		{"fields over the limit", strings.Repeat("id: 1234\n", 64<<10/8) + "event\ndata: x\n\n", []string{"limit 65536"}},
 		{"id at the limit", "id: " + fill(64<<10-4) + "\ndata: x\n\n", nil},
 		{"id over the limit", "id: " + fill(64<<10-3) + "\ndata: x\n\n", []string{"limit 65536"}},
-		{"comment at the limit", ":" + fill(limit-1) + "\ndata: x\n\n", nil},
+		{"comment at the limit", ":" + fill(limit-3) + "\ndata: x\n\n", nil},
 		{"comment over the limit", ":" + fill(limit) + "\ndata: x\n\n", []string{tooLarge}},
-		{"comments are not added up", strings.Repeat(":"+fill(limit-1)+"\n", 3) + "data: x\n\n", nil},
 		{"two events over the limit", strings.Repeat("data: "+fill(limit+1)+"\r\n\r\n", 2), []string{tooLarge, tooLarge}},
 		{"over the limit with a byte order mark", "\xEF\xBB\xBFdata: " + fill(limit+1) + "\n\n", []string{tooLarge}},
 		{"at the limit with a byte order mark", "\xEF\xBB\xBFdata: " + fill(limit) + "\n\n", nil},
@@ -227,6 +227,76 @@ func TestCommentsAndEmptyEventsTakeNoMemory(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What holds nothing is added up as long as it comes fast (R14).
+func TestFloodOfLinesWithoutEventsIsCut_R14(t *testing.T) {
+	const limit = 1 << 20
+	for _, unit := range []string{": x\n", ":\n", "\n", "\r", "foo: x\n\n", "id: 7\n\n", "retry: 5\n\n", "data:\n\n", "event: x\n\n"} {
+		t.Run(fmt.Sprintf("%q", unit), func(t *testing.T) {
+			src := &flood{unit: unit, stop: 8 << 20}
+			r := sse.NewReader(src, limit)
+			var err error
+			for err == nil {
+				_, err = r.Next()
+			}
+			cut, ok := errors.AsType[*sse.FloodError](err)
+			if !ok || cut.Limit != limit || cut.Seen <= limit {
+				t.Fatalf("error is %v, want one that names the limit", err)
+			}
+			if src.given > 2*limit {
+				t.Errorf("%d bytes were read", src.given)
+			}
+			if _, again := r.Next(); again != err {
+				t.Errorf("then it is %v", again)
+			}
+		})
+	}
+	const want = "70001 bytes within 1m0s that hold no event exceed the limit of 65536 bytes"
+	if got := (&sse.FloodError{Limit: 65536, Seen: 70001}).Error(); got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A stream is kept alive for years.
+func TestLinesWithoutEventsAreForgotten(t *testing.T) {
+	const limit = 64 << 10
+	comment := ":" + strings.Repeat("x", limit/4-2) + "\n"
+	t.Run("by time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			stream := strings.Repeat(comment, 100) + "data: x\n\n"
+			r := sse.NewReader(&slowReader{chunks: pieces(stream, len(comment)), pause: sse.FloodTime/4 + time.Second}, limit)
+			wantData(t, r, []byte("x"))
+		})
+	})
+	t.Run("by events", func(t *testing.T) {
+		for _, event := range []string{"data: x\n\n", "data\ndata\n\n"} {
+			r := sse.NewReader(strings.NewReader(strings.Repeat(strings.Repeat(comment, 3)+event, 20)), limit)
+			for range 20 {
+				if _, err := r.Next(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
+// A slowReader gives one chunk per Read, each after a pause.
+type slowReader struct {
+	chunks []string
+	pause  time.Duration
+}
+
+func (s *slowReader) Read(p []byte) (int, error) {
+	if len(s.chunks) == 0 {
+		return 0, io.EOF
+	}
+	<-time.After(s.pause)
+	n := copy(p, s.chunks[0])
+	if s.chunks[0] = s.chunks[0][n:]; s.chunks[0] == "" {
+		s.chunks = s.chunks[1:]
+	}
+	return n, nil
 }
 
 func TestBigBuffersAreReleased(t *testing.T) {

@@ -17,6 +17,10 @@ const (
 	// more gets this.
 	MaxRetry = time.Hour
 
+	// FloodTime is the time within which lines that make no event are added up, see
+	// NewReader.
+	FloodTime = time.Minute
+
 	// maxFields is the limit for names, ids and waits, see NewReader.
 	maxFields = 64 << 10
 )
@@ -38,6 +42,18 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("event of %d bytes or more exceeds the limit of %d bytes", e.Seen, e.Limit)
 }
 
+// FloodError says that a stream brought more than its [Reader] allows, and no
+// event with data among it.
+type FloodError struct {
+	Limit int // bytes allowed within FloodTime
+	Seen  int // bytes counted
+}
+
+// Error names the limit and the size seen.
+func (e *FloodError) Error() string {
+	return fmt.Sprintf("%d bytes within %v that hold no event exceed the limit of %d bytes", e.Seen, FloodTime, e.Limit)
+}
+
 // Reader takes events out of an event stream.
 //
 // It reads no further ahead than the source gives by itself, and holds 4 KiB while
@@ -57,6 +73,10 @@ type Reader struct {
 	open  bool  // the event has had a line
 	other int   // length of its lines with a name, id or wait
 
+	useless int       // bytes since the last event that had something in it
+	since   time.Time // when the first of them came
+	flooded *FloodError
+
 	lastID    string
 	hasLastID bool
 	retry     time.Duration
@@ -65,9 +85,10 @@ type Reader struct {
 
 // NewReader returns a reader of the stream r, whose events may have at most
 // maxEvent bytes of data; zero or less means [DefaultMaxEvent]. The lines with
-// name, id and wait may have 64 KiB together. Lines that are ignored, comments and
-// unknown fields, are not added up, since a stream that is kept alive for long has
-// many, but each of them must be within maxEvent, or within 64 KiB if that is more.
+// name, id and wait may have 64 KiB together. A line that is ignored, a comment or
+// an unknown field, must be within maxEvent, or within 64 KiB if that is more. So
+// must be, within [FloodTime], all that comes between two events with data: a stream
+// that is kept alive for long has many such lines, but not at once.
 func NewReader(r io.Reader, maxEvent int) *Reader {
 	if maxEvent <= 0 {
 		maxEvent = DefaultMaxEvent
@@ -85,8 +106,12 @@ func NewReader(r io.Reader, maxEvent int) *Reader {
 //
 // An event over the limit gives a [*TooLargeError]. The reader is still good: the
 // next call drops the rest of that event, in bounded memory, and goes on. Its id
-// takes effect if it came before the limit was hit.
+// takes effect if it came before the limit was hit. A [*FloodError] comes again with
+// each further call.
 func (r *Reader) Next() (Event, error) {
+	if r.flooded != nil {
+		return Event{}, r.flooded
+	}
 	if err := r.skip(); err != nil {
 		return Event{}, err
 	}
@@ -106,6 +131,9 @@ func (r *Reader) Next() (Event, error) {
 		r.take(l, i)
 		r.in.consume(i)
 		r.started = true
+		if r.isFlood(l) {
+			return Event{}, r.flooded
+		}
 		if l.field != fieldNone {
 			continue
 		}
@@ -205,6 +233,31 @@ func (r *Reader) take(l line, i int) {
 	r.open = true
 }
 
+// isFlood counts a line, and reports whether there were too many that hold nothing.
+func (r *Reader) isFlood(l line) bool {
+	size := l.total + len("\n")
+	switch {
+	case l.field == fieldData:
+		return false // it counts for its event
+	case l.field == fieldNone && r.event.Data != nil && len(r.event.Data) == 0:
+		size += len("data:\n")
+	}
+	if r.useless == 0 {
+		r.since = time.Now()
+	}
+	r.useless += size
+	limit := max(r.maxData, maxFields)
+	if r.useless <= limit {
+		return false
+	}
+	if time.Since(r.since) > FloodTime {
+		r.useless = 0
+		return false
+	}
+	r.flooded = &FloodError{Limit: limit, Seen: r.useless}
+	return true
+}
+
 func (r *Reader) takeOther(f field, value []byte) {
 	switch f {
 	case fieldEvent:
@@ -258,6 +311,9 @@ func growTo(b []byte, size, limit int) []byte {
 func (r *Reader) dispatch() (Event, bool) {
 	e := r.event
 	r.reset()
+	if len(e.Data) > 0 {
+		r.useless = 0
+	}
 	return e, e.Data != nil
 }
 

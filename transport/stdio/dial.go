@@ -59,7 +59,8 @@ type Conn struct {
 // the end of its stderr.
 //
 // A legacy server that exits at the probe for its era is started again without
-// one.
+// one. If that fails as well, the error is a [transport.ErrProbeEnded]: there were
+// two starts.
 func Dial(ctx context.Context, cmd Command, opts *DialOptions) (*Conn, error) {
 	var o DialOptions
 	if opts != nil {
@@ -73,13 +74,22 @@ func Dial(ctx context.Context, cmd Command, opts *DialOptions) (*Conn, error) {
 	c, err := dial(ctx, cmd, &o)
 	if errors.Is(err, transport.ErrProbeEnded) && ctx.Err() == nil {
 		o.Era = mcp.Legacy
-		c, err = dial(ctx, cmd, &o)
+		if c, err = dial(ctx, cmd, &o); err != nil {
+			err = &restartedError{err}
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("starting server %q: %w", cmd.Path, err)
 	}
 	return c, nil
 }
+
+// A restartedError is why a server did not run that had exited before, when it was
+// probed.
+type restartedError struct{ error }
+
+func (e *restartedError) Unwrap() error      { return e.error }
+func (*restartedError) Is(target error) bool { return target == transport.ErrProbeEnded }
 
 func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
 	child, err := process.Start(ctx, process.Command{

@@ -25,8 +25,9 @@ type DialOptions struct {
 	// Header is sent with every request to the server's origin, and to no
 	// other. Headers of the protocol itself cannot be set.
 	Header http.Header
-	// MaxBody is how many bytes a reply, or one event of it, may have.
-	// Default jsonrpc.DefaultMaxLineDialing.
+	// MaxBody is how many bytes a reply, or one event of it, may have, and how
+	// many may come on an event stream within a minute without an event that
+	// holds something. Default jsonrpc.DefaultMaxLineDialing.
 	MaxBody int
 	// ConnectTimeout bounds making a network connection. Default
 	// DefaultConnectTimeout.
@@ -189,6 +190,15 @@ func (c *Conn) Noise() int64 { return c.noise.Load() }
 // Dropped returns how many notifications were dropped because their call did
 // not take them fast enough.
 func (c *Conn) Dropped() int64 { return c.calls.Dropped() }
+
+// Unattributed returns how many questions of a legacy server were refused because
+// they may have been meant for either of several clients.
+func (c *Conn) Unattributed() int64 {
+	if legacy, ok := c.era.(*legacyEra); ok {
+		return legacy.client.Unattributed()
+	}
+	return 0
+}
 
 // skip passes over what is no message. The log has the 1st, 2nd, 4th, 8th and
 // so on.

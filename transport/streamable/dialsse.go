@@ -111,7 +111,7 @@ func (l *dialedSSE) noEndpoint(err error) error {
 		return fmt.Errorf("waiting for the event endpoint: %w", context.Cause(l.ctx))
 	}
 	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", errNoEndpoint, err)}
-	if _, ok := errors.AsType[*sse.TooLargeError](err); ok {
+	if isOverLimit(err) {
 		e.Kind, e.Limit = mcp.LimitExceeded, "MaxBody"
 	}
 	return e

@@ -2,8 +2,10 @@ package streamable
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // Paths returns the paths of all routes.
@@ -63,3 +65,7 @@ func (h *SSEHandler) Unsent() (n int) {
 // MaxPosting is how many requests to a server of HTTP with SSE can be posted at a
 // time.
 const MaxPosting = maxPosting
+
+// NewTransport returns what makes network connections, unless DialOptions name
+// something else.
+func NewTransport(connect time.Duration) http.RoundTripper { return newTransport(connect) }

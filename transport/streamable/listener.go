@@ -77,7 +77,7 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 		e.conn.calls.Missed()
 	}
 	e.streamed = true
-	reader := sse.NewReader(resp.Body, e.conn.opts.MaxBody)
+	reader := sse.NewReader(&pulse{ReadCloser: resp.Body}, e.conn.opts.MaxBody)
 	defer at.update(reader)
 	for {
 		event, err := reader.Next()
@@ -113,6 +113,8 @@ func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 	level := slog.LevelDebug
 	switch status := resp.StatusCode; {
 	case status == http.StatusNotImplemented:
+	case status == http.StatusConflict && e.streamed:
+		return err // it has not found out yet that our last stream has ended
 	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
 		return err // may be different next time
 	case wantsAuthorization(resp):

@@ -196,10 +196,14 @@ const (
 	pingAfter = 30 * time.Second
 )
 
+// keepAlive has TCP find out within 45 s that the peer of a silent connection is
+// gone.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: pingAfter / 2, Interval: pingAfter / 2, Count: 2}
+
 func newTransport(connect time.Duration) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: connect, KeepAlive: pingAfter / 2}).DialContext,
+		DialContext:            (&net.Dialer{Timeout: connect, KeepAliveConfig: keepAlive}).DialContext,
 		TLSHandshakeTimeout:    connect,
 		MaxIdleConnsPerHost:    maxIdleConns,
 		IdleConnTimeout:        idleConn,

@@ -381,12 +381,19 @@ func (t *trip) readStream(body io.Reader, at *cursor) (responded bool, err error
 	}
 }
 
+// isOverLimit reports whether an event stream was given up because of MaxBody.
+func isOverLimit(err error) bool {
+	_, event := errors.AsType[*sse.TooLargeError](err)
+	_, flood := errors.AsType[*sse.FloodError](err)
+	return event || flood
+}
+
 // streamEnded returns the error of a stream that ended before the response. An
 // event that the end cut off is lost, as the standard has it, unless it is the
 // whole response.
 func (t *trip) streamEnded(events *sse.Reader, err error) (responded bool, _ error) {
-	if tooLarge, ok := errors.AsType[*sse.TooLargeError](err); ok {
-		return false, &mcp.CallError{Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.MaybeExecuted, Err: tooLarge}
+	if isOverLimit(err) {
+		return false, &mcp.CallError{Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.MaybeExecuted, Err: err}
 	}
 	if data, _ := events.Partial(); data != nil {
 		var m jsonrpc.Message

@@ -181,7 +181,11 @@ func (t *trip) exchange(ctx context.Context) io.ReadCloser {
 		return resp.Body
 	}
 	if isEventStream(resp) {
-		rest, err := t.follow(ctx, resp.Body)
+		body := resp.Body
+		if t.limit() == 0 {
+			body = &pulse{ReadCloser: body}
+		}
+		rest, err := t.follow(ctx, body)
 		t.call.Finish(err)
 		return rest
 	}

@@ -59,3 +59,20 @@ func TestFiguresAreAddedAndPrinted(t *testing.T) {
 		t.Errorf("got %s, want at its end %s", got, row)
 	}
 }
+
+// What is measured holds, however long it takes.
+func TestMeasures_R2_R17_R18(t *testing.T) {
+	all, err := rounds.MeasureAll(t.Context(), t.TempDir(), rounds.Extent{Loop: 100 * time.Millisecond, Calls: 50})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := rounds.PrintMeasures(&b, append(all, rounds.Measure{Name: "more", What: "than", Seen: "is", Limit: "allowed", Over: true})); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"R2 ends at once ", "R2 ends after the handshake ", "processor time", "starts in", "R17 100 MiB/s of stderr ", "R18 ", "allowed FAULT"} {
+		if !strings.Contains(strings.Join(strings.Fields(b.String()), " "), want) {
+			t.Errorf("the table lacks %s:\n%s", want, b.String())
+		}
+	}
+}

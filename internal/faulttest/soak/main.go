@@ -1,7 +1,7 @@
 // Soak kills servers, and disturbs the lines to them, for as long as asked, and
 // prints what became of a client's calls. It fails if anything did not hold.
 //
-//	soak [-duration 10m] [-rounds 500] [-seed 1]
+//	soak [-duration 10m] [-rounds 500] [-loop 1m] [-seed 1]
 package main
 
 import (
@@ -27,6 +27,7 @@ func main() {
 	s := &soak{out: os.Stdout, terminal: os.Stderr}
 	flag.DurationVar(&s.duration, "duration", 10*time.Minute, "how long to go on, at least for the rounds")
 	flag.IntVar(&s.rounds, "rounds", 500, "how many rounds of each kind there are at least")
+	flag.DurationVar(&s.loop, "loop", time.Minute, "how long each server that crashes again and again is watched")
 	flag.Uint64Var(&s.seed, "seed", uint64(time.Now().UnixNano()), "what follows from it is the same each time")
 	flag.Parse()
 	err := s.run(ctx)
@@ -41,6 +42,7 @@ func main() {
 type soak struct {
 	duration time.Duration
 	rounds   int
+	loop     time.Duration
 	seed     uint64
 	out      io.Writer
 	terminal *os.File // for progress, if it is a terminal
@@ -55,6 +57,10 @@ const portion = 50
 func (s *soak) run(ctx context.Context) error {
 	s.began = time.Now()
 	fmt.Fprintf(s.out, "seed %d\n", s.seed)
+	measures, err := s.measure(ctx)
+	if err != nil {
+		return err
+	}
 	all := make([]*rounds.Figures, len(rounds.Kinds))
 	for n := 0; ctx.Err() == nil && (n*portion < s.rounds || time.Since(s.began) < s.duration); n++ {
 		for i, kind := range rounds.Kinds {
@@ -69,7 +75,17 @@ func (s *soak) run(ctx context.Context) error {
 			}
 		}
 	}
-	return s.report(slices.DeleteFunc(all, func(f *rounds.Figures) bool { return f == nil }))
+	return s.report(slices.DeleteFunc(all, func(f *rounds.Figures) bool { return f == nil }), measures)
+}
+
+// measure measures what rounds do not show, on a machine that does nothing else.
+func (s *soak) measure(ctx context.Context) ([]rounds.Measure, error) {
+	dir, err := os.MkdirTemp("", "soak")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	return rounds.MeasureAll(ctx, dir, rounds.Extent{Loop: s.loop, Calls: 5000})
 }
 
 // some makes a portion of rounds.
@@ -91,11 +107,20 @@ func (s *soak) progress(kind rounds.Kind) {
 	}
 }
 
-func (s *soak) report(all []*rounds.Figures) error {
+func (s *soak) report(all []*rounds.Figures, measures []rounds.Measure) error {
 	if err := rounds.Print(s.out, all); err != nil {
 		return err
 	}
+	fmt.Fprintln(s.out)
+	if err := rounds.PrintMeasures(s.out, measures); err != nil {
+		return err
+	}
 	problems := 0
+	for _, m := range measures {
+		if m.Over {
+			problems++
+		}
+	}
 	for _, f := range all {
 		problems += len(f.Problems) + len(f.Slow())
 	}

@@ -1,4 +1,4 @@
-package server_test
+package schema_test
 
 import (
 	"fmt"
@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/schema"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
-	"github.com/mcpsplice/mcpsplice/server"
 )
 
 // TestCheckingIsBounded: what makes the library of schemas work for long is
@@ -23,8 +23,8 @@ func TestCheckingIsBounded_TJ2_TK1_TK4_B164_R34_R35(t *testing.T) {
 	objects := func(n int) string { return `[` + strings.Repeat("{},", n-1) + `{}]` }
 	text := func(n int) string { return `"` + strings.Repeat("ab", n/2) + `"` }
 	tests := []struct{ name, schema, value, want string }{
-		{"as many values as may be", `{"anyOf":[{"type":"array"}]}`, numbers(server.MaxCheckedValues - 1), ""},
-		{"one more", `{"anyOf":[{"type":"array"}]}`, numbers(server.MaxCheckedValues), values},
+		{"as many values as may be", `{"anyOf":[{"type":"array"}]}`, numbers(schema.MaxCheckedValues - 1), ""},
+		{"one more", `{"anyOf":[{"type":"array"}]}`, numbers(schema.MaxCheckedValues), values},
 		{"a bomb of elements", `{"anyOf":[{"type":"array"}]}`, numbers(2 << 20), values},
 		{"a bomb of objects", `{"anyOf":[{"type":"array"}]}`, objects(1 << 20), values},
 		{"a bomb in a text", `{"anyOf":[{"type":"string"}]}`, `"` + strings.Repeat(`\"[{:,`, 100_000) + `"`, ""},
@@ -51,7 +51,7 @@ func TestCheckingIsBounded_TJ2_TK1_TK4_B164_R34_R35(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			start := time.Now()
-			err := server.Check([]byte(test.schema), []byte(test.value))
+			err := schema.Check([]byte(test.schema), []byte(test.value))
 			if took := time.Since(start); took > 10*time.Second { // much less, on a machine that does nothing else
 				t.Errorf("it took %v", took)
 			}
@@ -75,14 +75,23 @@ func FuzzChecking(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
-	f.Fuzz(func(t *testing.T, schema, value string) {
+	f.Fuzz(func(t *testing.T, text, value string) {
 		if _, err := jsonrpc.ParseValue([]byte(value)); err != nil {
 			return
 		}
 		start := time.Now()
-		_ = server.Check([]byte(schema), []byte(strings.TrimSpace(value)))
+		_ = schema.Check([]byte(text), []byte(strings.TrimSpace(value)))
 		if took := time.Since(start); took > 10*time.Second {
 			t.Errorf("it took %v", took)
 		}
 	})
+}
+
+// repeated returns n times a text with its number, between separators.
+func repeated(n int, format, separator string) string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = fmt.Sprintf(format, i)
+	}
+	return strings.Join(all, separator)
 }

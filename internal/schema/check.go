@@ -1,4 +1,4 @@
-package server
+package schema
 
 import (
 	"fmt"
@@ -23,10 +23,6 @@ func wrong(format string, args ...any) *mismatch {
 	return &mismatch{reason: fmt.Sprintf(format, args...)}
 }
 
-// maxShownName is how much of a member's name an error shows, in characters: a
-// caller can choose any.
-const maxShownName = 100
-
 // in returns the mismatch of what a step leads to.
 func (m *mismatch) in(step string) *mismatch {
 	m.steps = append(m.steps, step)
@@ -44,17 +40,6 @@ func (m *mismatch) Error() string {
 		b.WriteString("/" + escape.Replace(shortened(step, maxShownName)))
 	}
 	return b.String() + " " + m.reason
-}
-
-// shortened returns text, cut to a number of characters.
-func shortened(text string, n int) string {
-	for i := range text {
-		if n == 0 {
-			return text[:i] + "…"
-		}
-		n--
-	}
-	return text
 }
 
 // check returns why raw, a valid JSON value, is not as the schema has it; nil if

@@ -1,4 +1,4 @@
-package server
+package schema
 
 import (
 	"fmt"
@@ -6,8 +6,7 @@ import (
 )
 
 // MaxPatternSize is how large a pattern of a schema may be, in about as many
-// instructions as package regexp makes of it: a character, a class of them or an
-// operator is one, as often as it is repeated.
+// instructions as package regexp makes of it.
 const MaxPatternSize = 10_000
 
 // patternSize returns the size of a pattern, 0 for none. It is counted before

@@ -1,4 +1,4 @@
-package server_test
+package schema_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/mcpsplice/mcpsplice/server"
+	"github.com/mcpsplice/mcpsplice/internal/schema"
 )
 
 // object is a JSON object in the making.
@@ -80,14 +80,14 @@ func schemas(depth int) *rapid.Generator[any] {
 func TestCheckerAgreesWithTheLibrary(t *testing.T) {
 	checked, refused := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		schema := encode(t, schemas(2).Draw(t, "schema"))
+		text := encode(t, schemas(2).Draw(t, "schema"))
 		value := encode(t, values(2).Draw(t, "value"))
-		fast, slow, known := server.CheckBoth(schema, value)
+		fast, slow, known := schema.CheckBoth(text, value)
 		if !known {
-			t.Fatalf("the checker does not know %s: %v", schema, fast)
+			t.Fatalf("the checker does not know %s: %v", text, fast)
 		}
 		if (fast == nil) != (slow == nil) {
-			t.Fatalf("%s against %s: the checker says %v, the library %v", value, schema, fast, slow)
+			t.Fatalf("%s against %s: the checker says %v, the library %v", value, text, fast, slow)
 		}
 		if checked++; fast != nil {
 			refused++
@@ -141,11 +141,11 @@ func TestUnknownKeywordsAreLeftToTheLibrary(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.schema, func(t *testing.T) {
 			if test.fits != "" {
-				if err := server.Check([]byte(test.schema), []byte(test.fits)); err != nil {
+				if err := schema.Check([]byte(test.schema), []byte(test.fits)); err != nil {
 					t.Errorf("%s does not fit: %v", test.fits, err)
 				}
 			}
-			if server.Check([]byte(test.schema), []byte(test.not)) == nil {
+			if schema.Check([]byte(test.schema), []byte(test.not)) == nil {
 				t.Errorf("%s fits", test.not)
 			}
 		})
@@ -176,7 +176,7 @@ func TestMismatchesSayWhereAndWhat(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.want, func(t *testing.T) {
-			if err := server.Check([]byte(test.schema), []byte(test.value)); fmt.Sprint(err) != test.want {
+			if err := schema.Check([]byte(test.schema), []byte(test.value)); fmt.Sprint(err) != test.want {
 				t.Errorf("%s against %s: %v", test.value, test.schema, err)
 			}
 		})
@@ -193,16 +193,16 @@ func FuzzCheckerAgreesWithTheLibrary(f *testing.F) {
 	} {
 		f.Add([]byte(seed[0]), []byte(seed[1]))
 	}
-	f.Fuzz(func(t *testing.T, schema, value []byte) {
+	f.Fuzz(func(t *testing.T, text, value []byte) {
 		// Where the two readers of JSON differ the comparison says nothing.
 		var decoded any
-		if json.Unmarshal(value, &decoded) != nil || !json.Valid(schema) || strings.Contains(string(value), `\ud`) {
+		if json.Unmarshal(value, &decoded) != nil || !json.Valid(text) || strings.Contains(string(value), `\ud`) {
 			return
 		}
 		value = encode(t, decoded)
-		fast, slow, known := server.CheckBoth(schema, value)
+		fast, slow, known := schema.CheckBoth(text, value)
 		if known && (fast == nil) != (slow == nil) {
-			t.Errorf("%s against %s: the checker says %v, the library %v", value, schema, fast, slow)
+			t.Errorf("%s against %s: the checker says %v, the library %v", value, text, fast, slow)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-package server
+package schema
 
 import (
 	stdjson "encoding/json"
@@ -13,33 +13,20 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// Bounds of schemas and of what is checked against them, so that no arguments
-// take a processor for long.
+// Bounds of schemas and of what is checked against them, so that no value takes a
+// processor for long. Package server documents them.
 const (
-	// MaxSchemaBytes is how long a schema may be, MaxSchemaNodes how many JSON
-	// values it may hold, MaxSubschemas how many of these may be schemas, and
-	// MaxSchemaDepth in how many others one of them may stand.
-	MaxSchemaBytes = 1 << 20
-	MaxSchemaNodes = 20_000
-	MaxSubschemas  = 10_000
-	MaxSchemaDepth = 64
-	// MaxSchemaReferences is how many references a schema may hold. A dynamic
-	// one counts for each schema that it may lead to.
+	MaxSchemaBytes      = 1 << 20
+	MaxSchemaNodes      = 20_000
+	MaxSubschemas       = 10_000
+	MaxSchemaDepth      = 64
 	MaxSchemaReferences = 10_000
-	// MaxValidationSteps is how many steps checking one value may take. Each time
-	// that a part of the schema is applied to a part of the value is one, with one
-	// more for each 64 bytes of that and for each name or value that the part
-	// lists. Comparing the items of an array with each other takes the square of
-	// their number unless they are simple, and matching a pattern one step for 128
-	// bytes times the pattern's size.
-	MaxValidationSteps = 1_000_000
-	// MaxCheckedValues is how many JSON values may be checked at once where they
-	// must be decoded for it: with a schema of more than the usual keywords.
-	MaxCheckedValues = 250_000
+	MaxValidationSteps  = 1_000_000
+	MaxCheckedValues    = 250_000
 )
 
-// A schema checks values. It is safe for concurrent use.
-type schema struct {
+// A Schema checks values. It is safe for concurrent use.
+type Schema struct {
 	fast *checker // nil if the schema says more than that can check
 	slow *jsonschema.Resolved
 	root *part // of slow
@@ -51,9 +38,9 @@ var dialects = []string{
 	"http://json-schema.org/draft-07/schema#", "https://json-schema.org/draft-07/schema#",
 }
 
-// newSchema returns the schema that raw is. References are followed inside it
+// New returns the schema that raw is. References are followed inside it
 // only; nothing is ever fetched.
-func newSchema(raw mcp.JSON) (*schema, error) {
+func New(raw mcp.JSON) (*Schema, error) {
 	if len(raw) > MaxSchemaBytes {
 		return nil, fmt.Errorf("schema of %d bytes is over the limit MaxSchemaBytes of %d", len(raw), MaxSchemaBytes)
 	}
@@ -74,13 +61,13 @@ func newSchema(raw mcp.JSON) (*schema, error) {
 		}
 	}
 	if fast := compile(tree); fast != nil {
-		return &schema{fast: fast}, nil
+		return &Schema{fast: fast}, nil
 	}
 	return newSlow(raw)
 }
 
 // newSlow returns a schema for what a checker does not know.
-func newSlow(raw mcp.JSON) (*schema, error) {
+func newSlow(raw mcp.JSON) (*Schema, error) {
 	var parsed jsonschema.Schema
 	if err := stdjson.Unmarshal(raw, &parsed); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
@@ -93,17 +80,13 @@ func newSlow(raw mcp.JSON) (*schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
-	return &schema{slow: slow, root: graph.parts[&parsed]}, nil
+	return &Schema{slow: slow, root: graph.parts[&parsed]}, nil
 }
 
-// maxShownReason is how much is told of why a value does not fit, in characters:
-// the library of schemas shows the whole value.
-const maxShownReason = 1000
-
-// checkObject is check for an object that may have an index.
-func (s *schema) checkObject(object *jsonrpc.Value) error {
+// CheckObject is Check for an object that may have an index.
+func (s *Schema) CheckObject(object *jsonrpc.Value) error {
 	if s.fast == nil {
-		return s.check(object.Raw())
+		return s.Check(object.Raw())
 	}
 	if m := s.fast.checkObject(object, newBudget()); m != nil {
 		return m
@@ -111,8 +94,8 @@ func (s *schema) checkObject(object *jsonrpc.Value) error {
 	return nil
 }
 
-// check returns why raw, valid JSON, is not as the schema has it.
-func (s *schema) check(raw []byte) error {
+// Check returns why raw, valid JSON, is not as the schema has it.
+func (s *Schema) Check(raw []byte) error {
 	if s.fast != nil {
 		if m := s.fast.check(raw, newBudget()); m != nil {
 			return m
@@ -124,7 +107,7 @@ func (s *schema) check(raw []byte) error {
 	}
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
-		return plainly(err)
+		return Plainly(err)
 	}
 	if !newBudget().spend(weigh(v), newVisits(map[*part]int{s.root: 1})) {
 		return errors.New("checking it " + tooManySteps)

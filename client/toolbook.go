@@ -1,0 +1,111 @@
+package client
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/mcpsplice/mcpsplice/internal/schema"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A toolBook knows what lists have said of tools: which may be called twice, and
+// what their output is like.
+type toolBook struct {
+	repeat func(*mcp.Tool) bool // set at construction, like keep
+	keep   bool                 // output schemas
+
+	mu      sync.Mutex
+	tools   map[string]bool    // those that may be called twice; guarded by mu, like what follows
+	outputs map[string]*output // by tool
+	bytes   int                // of all output schemas
+}
+
+// Bounds of what is remembered. Further tools are not repeated, and their output is
+// not checked.
+const (
+	maxToolBook    = 10_000
+	maxOutputBytes = 8 << 20
+)
+
+// An output is a tool's output schema.
+type output struct {
+	raw  mcp.JSON
+	once sync.Once
+	read *schema.Schema // nil if it cannot be checked
+	err  error          // why
+}
+
+// schema returns the schema, which is read when it is first needed.
+func (o *output) schema() (*schema.Schema, error) {
+	o.once.Do(func() { o.read, o.err = schema.New(o.raw) })
+	return o.read, o.err
+}
+
+func (b *toolBook) init(o *Options) {
+	b.repeat, b.keep = o.Repeat, o.Output != IgnoreOutput
+	b.forget()
+}
+
+// learn takes up what a list says.
+func (b *toolBook) learn(tools []mcp.Tool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range tools {
+		tool := &tools[i]
+		if may := b.repeat(tool); may && len(b.tools) < maxToolBook {
+			b.tools[tool.Name] = true
+		} else if !may {
+			delete(b.tools, tool.Name)
+		}
+		if b.keep {
+			b.learnOutput(tool)
+		}
+	}
+}
+
+// learnOutput takes up an output schema. b.mu is held.
+func (b *toolBook) learnOutput(tool *mcp.Tool) {
+	old := b.outputs[tool.Name]
+	if old != nil && bytes.Equal(old.raw, tool.OutputSchema) {
+		return // it has been read, perhaps
+	}
+	if old != nil {
+		b.bytes -= len(old.raw)
+		delete(b.outputs, tool.Name)
+	}
+	size := len(tool.OutputSchema)
+	if size == 0 || len(b.outputs) == maxToolBook || b.bytes+size > maxOutputBytes {
+		return
+	}
+	b.bytes += size
+	b.outputs[tool.Name] = &output{raw: bytes.Clone(tool.OutputSchema)}
+}
+
+// forget forgets what lists have said, since they have changed.
+func (b *toolBook) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.tools = make(map[string]bool)
+	b.outputs, b.bytes = make(map[string]*output), 0
+}
+
+// forgetOutputs forgets what may have changed while nobody listened: the server
+// may be another version of itself.
+func (b *toolBook) forgetOutputs() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.outputs, b.bytes = make(map[string]*output), 0
+}
+
+func (b *toolBook) repeatable(name string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.tools[name]
+}
+
+// output returns a tool's output schema, nil if none is known.
+func (b *toolBook) output(name string) *output {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.outputs[name]
+}

@@ -1,0 +1,190 @@
+package streamable_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
+)
+
+// A script is what a stream brings: texts, each after a pause. After the last of
+// them it is silent, for ever if nobody ends it.
+type script []struct {
+	after time.Duration
+	text  string
+}
+
+// A silentStream is the body of a stream whose peer is gone after its script.
+type silentStream struct {
+	script script
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newSilentStream(s script) *silentStream {
+	return &silentStream{script: s, closed: make(chan struct{})}
+}
+
+func (s *silentStream) Read(p []byte) (int, error) {
+	var timer <-chan time.Time // never
+	if len(s.script) > 0 {
+		timer = time.After(s.script[0].after)
+	}
+	select {
+	case <-timer:
+		n := copy(p, s.script[0].text)
+		s.script = s.script[1:]
+		return n, nil
+	case <-s.closed:
+		return 0, errors.New("closed")
+	}
+}
+
+func (s *silentStream) Close() error {
+	s.once.Do(func() { close(s.closed) })
+	return nil
+}
+
+// A silentServer is a server in this process whose streams go silent.
+type silentServer struct {
+	t       *testing.T
+	scripts []script // of its streams, in order
+	opened  chan time.Duration
+	began   time.Time
+	refused int // the status of every second GET, 0 for none
+	gets    int
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s *silentServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp := &http.Response{StatusCode: http.StatusOK, Header: make(http.Header), Request: r, Body: http.NoBody, ContentLength: -1}
+	var m jsonrpc.Message
+	if r.Body != nil {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		if err := jsonrpc.Scan(body, &m); err != nil {
+			s.t.Error(err)
+		}
+	}
+	streams := r.Method == http.MethodGet || string(m.Method) == mcp.MethodListen
+	switch {
+	case streams:
+		s.gets++
+		if s.refused != 0 && s.gets%2 == 0 {
+			resp.StatusCode = s.refused
+			return resp, nil
+		}
+		s.opened <- time.Since(s.began)
+		body := newSilentStream(s.scripts[0])
+		if len(s.scripts) > 1 {
+			s.scripts = s.scripts[1:]
+		}
+		context.AfterFunc(r.Context(), func() { _ = body.Close() })
+		resp.Header.Set("Content-Type", "text/event-stream")
+		resp.Body = body
+	case m.Kind == jsonrpc.Request:
+		resp.Header.Set("Content-Type", "application/json")
+		resp.Body = io.NopCloser(strings.NewReader(`{"jsonrpc":"2.0","id":` + string(m.ID.Raw()) +
+			`,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`))
+	default:
+		resp.StatusCode = http.StatusAccepted
+	}
+	return resp, nil
+}
+
+func (s *silentServer) dial(t *testing.T, era mcp.Era) *streamable.Conn {
+	t.Helper()
+	s.t, s.began, s.opened = t, time.Now(), make(chan time.Duration, 100)
+	opts := knownEra(era)
+	opts.Transport = s
+	if era == mcp.Modern {
+		opts.Revision = mcp.NewestModern
+	}
+	c, err := streamable.Dial(t.Context(), "http://silent.example", opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// beats are n comments, a while apart.
+func beats(n int, apart time.Duration) script {
+	s := make(script, n)
+	for i := range s {
+		s[i].after, s[i].text = apart, ": ping\n\n"
+	}
+	return s
+}
+
+// TestStreamThatIsHalfOpen_R6: TCP does not notice if a proxy lives and its server
+// does not.
+func TestStreamThatIsHalfOpen_R6(t *testing.T) {
+	const beat, day = 15 * time.Second, 24 * time.Hour
+	change := script{{after: time.Second, text: event(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)}}
+	for _, tt := range []struct {
+		name    string
+		script  script
+		refused int
+		again   time.Duration // when it is opened again; 0 for never
+	}{
+		{name: "kept alive, then silent", script: beats(4, beat), again: 4*beat + 3*beat + time.Second},
+		{name: "kept alive between events", script: append(append(beats(2, beat), change...), beats(1, beat)...), again: 3*beat + time.Second + 3*beat + time.Second},
+		{name: "often", script: beats(3, time.Second), again: 3*time.Second + 5*time.Second + time.Second},
+		{name: "the server has not noticed yet", script: beats(2, beat), refused: http.StatusConflict, again: 5*beat + time.Second + 2*time.Second},
+		{name: "never kept alive", script: append(change, change...)},
+		{name: "one comment at the beginning", script: beats(1, time.Second)},
+		{name: "comments without a pause", script: beats(5, time.Millisecond)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &silentServer{scripts: []script{tt.script, nil}, refused: tt.refused}
+				c := s.dial(t, mcp.Legacy)
+				<-s.opened
+				select {
+				case at := <-s.opened:
+					if at != tt.again {
+						t.Errorf("the stream was opened again after %v, want %v", at, tt.again)
+					}
+				case <-time.After(day):
+					if tt.again != 0 {
+						t.Error("the stream was never opened again")
+					}
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestListenThatIsHalfOpen_R6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		acked := script{{text: event(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}`)}}
+		s := &silentServer{scripts: []script{append(acked, beats(2, 15*time.Second)...)}}
+		c := s.dial(t, mcp.Modern)
+		params := jsonrpc.Trusted([]byte(`{"notifications":{"toolsListChanged":true}}`))
+		_, err := c.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListen, Params: params}, mcp.NoCaller{})
+		failed, ok := errors.AsType[*mcp.CallError](err)
+		if !ok || failed.Kind != mcp.ConnectionLost || time.Since(s.began) != 75*time.Second {
+			t.Errorf("after %v: %v", time.Since(s.began), err)
+		}
+		if want := "nothing has come for 45s on a stream that was kept alive every 15s"; !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %q, want in it %q", err, want)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
