@@ -60,7 +60,7 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
 	}
 	t := &awaitedTask{client: c, req: req}
-	clock := startTaskClock(ctx, req.Method)
+	clock := startTaskClock(ctx, req.Method, c.opts.MaxTaskWait)
 	result, err := t.create(ctx, caller)
 	if t.task == nil {
 		_ = clock.stop(nil)
@@ -70,7 +70,7 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
 	if err == nil || jsonrpc.FromPeer(err) {
 		_ = clock.stop(nil) // in vain, if at all
-		return mcp.WithoutRelatedTask(result), err
+		return mcp.Result{Value: mcp.WithRelatedTask(&result.Value, "")}, err
 	}
 	err = clock.stop(err)
 	t.cancel(ctx)
@@ -90,7 +90,7 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 	defer grace.Stop()
 	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
 
-	life := strconv.AppendInt(nil, MaxTaskWait.Milliseconds(), 10)
+	life := strconv.AppendInt(nil, min(c.opts.MaxTaskWait, DefaultMaxTaskWait).Milliseconds(), 10)
 	result, call, err := c.send(creating, t.req, caller,
 		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
 	if err == nil {

@@ -19,6 +19,7 @@ type question struct {
 	withdraw  context.CancelFunc
 	listens   int     // the client's, when it came
 	era       mcp.Era // of the client that is asked
+	task      string  // that it is of, if we await that for a client that does not know it
 
 	// Of one that did not come on the stream of its call. They belong to whoever
 	// has it put.
@@ -52,6 +53,9 @@ func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
 	}
 	var asked, several bool
 	if call, known := c.callFor(id); known {
+		if c.tasks.isAwaited(id) {
+			q.task, q.req.Params = id, mcp.WithRelatedTask(&q.req.Params, "")
+		}
 		asked = call != nil && c.ask(ctx, q, call) // on whatever stream it came (2025-11-25, tasks)
 	} else {
 		asked, several = c.askFirst(ctx, q, on)
@@ -100,6 +104,9 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 		}
 		if err == nil {
 			c.answeredByTask(q.req, &result, on)
+		}
+		if err == nil && q.task != "" {
+			result.Value = mcp.WithRelatedTask(&result.Value, q.task)
 		}
 		defer c.forget(q)
 		c.conclude(ctx, q, result, err)

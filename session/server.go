@@ -31,8 +31,12 @@ type ServerOptions struct {
 	// Principal is who the client is for certain; the zero value for anonymous.
 	Principal mcp.Principal
 	// ID tells this session from all others ([mcp.Metadata.Session]).
-	ID     string
-	Logger *slog.Logger // nil for silence
+	ID string
+	// MaxTaskWait is how long a call waits for the task that a modern server has made
+	// of it, the time in which the client is being asked not counted. Default
+	// DefaultMaxTaskWait.
+	MaxTaskWait time.Duration
+	Logger      *slog.Logger // nil for silence
 }
 
 // A Server is a session with a legacy client: it turns the client's messages
@@ -61,6 +65,9 @@ type Server struct {
 
 // NewServer returns a session that waits for initialize. It must be closed.
 func NewServer(handler mcp.Handler, opts ServerOptions) *Server {
+	if opts.MaxTaskWait <= 0 {
+		opts.MaxTaskWait = DefaultMaxTaskWait
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}

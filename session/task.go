@@ -51,7 +51,7 @@ func (d *dialogue) await(ctx context.Context, created *mcp.Result) (mcp.Result, 
 	if !ok {
 		return mcp.Result{}, badInput(d.req.Method, "the server's result is a task without a usable id")
 	}
-	t := &taskWait{d: d, state: *created, task: task, clock: startTaskClock(ctx, d.req.Method)}
+	t := &taskWait{d: d, state: *created, task: task, clock: startTaskClock(ctx, d.req.Method, d.c.session.opts.MaxTaskWait)}
 	t.questions.answered = make(chan answeredQuestion, MaxInputRequests)
 	t.watch.news = make(chan mcp.Result, 1)
 	result, err := t.run(t.clock.ctx)

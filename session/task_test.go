@@ -288,3 +288,38 @@ func TestServerThatDoesNotCancel(t *testing.T) {
 		}
 	})
 }
+
+// TestTasksAreWaitedForAsLongAsConfigured, on both sides.
+func TestTasksAreWaitedForAsLongAsConfigured(t *testing.T) {
+	const limit = 90 * time.Second
+	overdue := func(t *testing.T, began time.Time, err error) {
+		t.Helper()
+		e, ok := errors.AsType[*mcp.CallError](err)
+		if took := time.Since(began); !ok || e.Limit != "MaxTaskWait" || took != limit {
+			t.Errorf("got %v after %v", err, took)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		server := session.NewServer(&tasker{created: working, states: []string{working}}, session.ServerOptions{MaxTaskWait: limit})
+		defer server.Close()
+		if _, err := server.Handle(t.Context(), scan(t, initialize), nil); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err := server.Handle(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}`), make(outlet, 10))
+		overdue(t, began, err)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire, limit)
+		r := handle(t, c, toolNamed(modernRev, "must", ""), newListener())
+		answer(<-w.creating, made)
+		<-w.waiting
+		began := time.Now()
+		<-r.done
+		overdue(t, began, r.err)
+		if got := w.all(mcp.MethodCallTool); len(got) != 1 || !strings.Contains(got[0], `"task":{"ttl":90000}`) {
+			t.Errorf("sent %q", got)
+		}
+	})
+}

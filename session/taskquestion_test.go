@@ -157,7 +157,7 @@ func TestClockStandsStillWhileATaskAsks(t *testing.T) {
 		s := &tasker{created: working, states: []string{asking(`"a":` + form)}}
 		server, c := callTask(t, s, `{"name":"t"}`)
 		id, _ := c.question(t)
-		time.Sleep(3 * session.MaxTaskWait)
+		time.Sleep(3 * session.DefaultMaxTaskWait)
 		s.mu.Lock()
 		s.states = []string{done}
 		s.mu.Unlock()
@@ -189,17 +189,17 @@ func TestTaskThatIsToldOf(t *testing.T) {
 	}{
 		{"to its end", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			_ = caller.Notify(ctx, told("t1", working+`,"statusMessage":"half"`))
 			_ = caller.Notify(ctx, told("another", done))
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			_ = caller.Notify(ctx, told("t1", done))
 			<-ctx.Done()
 			return ctx.Err()
 		}, "[1s 1s] 21s"},
 		{"not to its end", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			return nil
 		}, "[1s 1s 11s 12s] 12s"},
 		{"not often enough", func(ctx context.Context, caller mcp.Caller) error {
