@@ -107,14 +107,17 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 }
 
 // Progress gives a progress notification to the call whose id the peer was given
-// as token, under the token of the client. It is dropped if there is none, or if
-// the client has given none.
-func (c *Calls) Progress(n *mcp.Notification) {
+// as token, under the token of the client. It is dropped if there is none, which
+// Progress reports, or if the client has given none.
+func (c *Calls) Progress(n *mcp.Notification) bool {
 	call, _ := c.Find(mcp.ProgressToken(&n.Params))
-	if call == nil || call.token.IsZero() {
-		return
+	if call == nil {
+		return false
 	}
-	call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	if !call.token.IsZero() {
+		call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	}
+	return true
 }
 
 // only returns the one call in flight that waits for a response.
@@ -167,10 +170,10 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // Owner returns the call that a message belongs to which does not say so: the
 // newest one in flight that may carry it, provided that all calls in flight are
 // of one client: the client may have left an older one, of which we have not heard
-// yet. Calls that wait for an answer of the client come last: they may
-// wait for long, and have nothing to say or to ask meanwhile. A call that has its
-// response owns nothing, but its client counts until [Call.End]; so does, for a while,
-// that of a call which ended without one, since the peer may still work on it. Several
+// yet. Calls that wait for an answer of the client come last: they may wait for
+// long, and have nothing to say or to ask meanwhile. A call that is over owns
+// nothing, but its client counts until [Call.End]; so does, for a while, that of a
+// call which ended without a response, since the peer may still work on it. Several
 // says that the calls are of more than one client, in which case nobody guesses.
 // Listen calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
@@ -186,7 +189,7 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		} else if call.client() != first.client() {
 			return nil, true
 		}
-		if may(call.Request) && !call.isFinished() && (owner == nil || call.before(owner)) {
+		if may(call.Request) && !call.Over() && (owner == nil || call.before(owner)) {
 			owner = call
 		}
 	}
@@ -203,7 +206,7 @@ func (c *Calls) Of(client string, may func(*Call) bool) *Call {
 	defer c.mu.Unlock()
 	var newest *Call
 	for _, call := range c.calls {
-		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.isFinished() || !may(call) {
+		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.Over() || !may(call) {
 			continue
 		}
 		if newest == nil || call.before(newest) {
@@ -226,12 +229,6 @@ func (c *Call) asks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open > 0
-}
-
-func (c *Call) isFinished() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.finished
 }
 
 // Listening returns the listen calls in flight that may says yes to, and whether

@@ -45,6 +45,7 @@ type Call struct {
 	prompt   Prompt // takes notifications past the inbox; nil for nobody
 	bytes    int    // of the notifications in inbox
 	finished bool
+	left     bool // Wait has returned without a response
 	reply    jsonrpc.Message
 	err      error
 	open     int // questions that have not been answered
@@ -139,7 +140,7 @@ func (c *Call) makeRoom(size int) {
 func (c *Call) Ask(size int, ask func(context.Context, mcp.Caller)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.finished || c.open >= MaxQueuedMessages || c.open > 0 && c.asked+size > MaxQueuedBytes {
+	if c.finished || c.left || c.open >= MaxQueuedMessages || c.open > 0 && c.asked+size > MaxQueuedBytes {
 		return false
 	}
 	c.open++
@@ -252,7 +253,16 @@ func (c *Call) late(err error) (*jsonrpc.Message, error) {
 	if c.finished {
 		return &c.reply, c.err
 	}
+	c.left = true
 	return nil, err
+}
+
+// Over reports whether the call has its response, or nobody waits for that any
+// more. It may be in flight a moment longer.
+func (c *Call) Over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished || c.left
 }
 
 // A waiter is one running Wait.
