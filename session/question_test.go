@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
 )
 
 // held returns a wire whose tool calls stay open and are sent to the channel.
@@ -359,6 +362,62 @@ func TestQuestionOutlivesTheWrongCall_B151(t *testing.T) {
 			if n := len(asked); tt.want == `error -32603` && n > 0 {
 				t.Errorf("asked %d times more", n)
 			}
+		})
+	}
+}
+
+// A slowWire is a server that does not read for a time.
+type slowWire struct {
+	*wire
+	wait time.Duration
+}
+
+func (w slowWire) Reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) error {
+	select {
+	case <-time.After(w.wait):
+		return w.wire.Reply(ctx, id, result, err)
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// TestAnswersWaitForSlowServers: an answer that is lost leaves the server waiting,
+// and one that waits for ever the reader, or the call.
+func TestAnswersWaitForSlowServers(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		method  string
+		slow    time.Duration
+		took    time.Duration
+		arrives bool
+	}{
+		{"the reader's answer", mcp.MethodPing, 500 * time.Millisecond, 500 * time.Millisecond, true},
+		{"the reader's answer, too late", mcp.MethodPing, time.Hour, time.Second, false},
+		{"the user's answer", mcp.MethodElicit, 4 * time.Second, 4 * time.Second, true},
+		{"the user's answer, too late", mcp.MethodElicit, time.Hour, 5 * time.Second, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, started := held()
+				c := session.NewClient(slowWire{w, tt.slow}, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
+				l := newListener()
+				l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult([]byte(`{}`)), nil }
+				r := handle(t, c, toolCall(legacyMeta("a", "")), l)
+				<-started
+				began := time.Now()
+				c.Asked(t.Context(), ask(t, "7", tt.method), nil)
+				if tt.method == mcp.MethodElicit && time.Since(began) > 0 {
+					t.Errorf("the reader was held up for %v", time.Since(began))
+				}
+				synctest.Wait()
+				r.stop()
+				if took := time.Since(began); took != tt.took {
+					t.Errorf("it took %v, want %v", took, tt.took)
+				}
+				if got := w.all("reply"); (len(got) == 1) != tt.arrives {
+					t.Errorf("answered %q", got)
+				}
+			})
 		})
 	}
 }
