@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mcpsplice/mcpsplice/client"
@@ -146,4 +148,105 @@ func (h *hearing) Notify(_ context.Context, n *mcp.Notification) error {
 	}
 	h.said = append(h.said, said)
 	return nil
+}
+
+// A convertible is a server that changes its binding.
+type convertible struct {
+	*httptest.Server
+
+	mu       sync.Mutex
+	handler  http.Handler   // guarded by mu
+	requests map[string]int // to the address of the server, by method
+}
+
+func newConvertible(t *testing.T) *convertible {
+	c := &convertible{requests: make(map[string]int)}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.mu.Lock()
+		handler := c.handler
+		if r.URL.Path == "/sse" {
+			c.requests[r.Method]++
+		}
+		c.mu.Unlock()
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(c.Close)
+	return c
+}
+
+// become changes the binding, and forgets what was asked for.
+func (c *convertible) become(t *testing.T, binding streamable.Binding) {
+	t.Helper()
+	var handler interface {
+		http.Handler
+		Close()
+	} = streamable.NewSSEHandler(demo.New("1"), nil)
+	if binding == streamable.StreamableHTTP {
+		handler = streamable.NewHandler(demo.New("1"), nil)
+	}
+	t.Cleanup(handler.Close)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handler = handler
+	clear(c.requests)
+	c.CloseClientConnections()
+}
+
+func (c *convertible) asked(method string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.requests[method]
+}
+
+// echoes calls until a call succeeds.
+func echoes(t *testing.T, c *client.Client) {
+	t.Helper()
+	eventuallySo(t, "a call succeeds", func() bool {
+		_, err := c.CallTool(t.Context(), "echo", map[string]string{"text": "hello"}, nil)
+		return err == nil
+	})
+}
+
+// TestBindingIsKept: what a server speaks is found out once, and again when it
+// speaks it no more.
+func TestBindingIsKept(t *testing.T) {
+	s := newConvertible(t)
+	for _, era := range []mcp.Era{mcp.NoEra, mcp.Legacy} {
+		t.Run("era "+era.String(), func(t *testing.T) {
+			s.become(t, streamable.HTTPWithSSE)
+			target := client.URL(s.URL + "/sse")
+			c := connect(t, target, &client.Options{Era: era, Healing: healsFast().Healing})
+			if got := c.Verdict().Binding; got != streamable.HTTPWithSSE || s.asked(http.MethodPost) == 0 {
+				t.Errorf("the binding is %q, after %d POSTs", got, s.asked(http.MethodPost))
+			}
+			echoes(t, c)
+			s.become(t, streamable.HTTPWithSSE)
+			echoes(t, c)
+			if n := s.asked(http.MethodPost); n > 0 {
+				t.Errorf("the next connection tried %d POSTs", n)
+			}
+
+			prior := c.Verdict()
+			s.become(t, streamable.HTTPWithSSE)
+			echoes(t, connect(t, target, &client.Options{Era: era, Prior: &prior}))
+			if n := s.asked(http.MethodPost); n > 0 {
+				t.Errorf("a client that was told tried %d POSTs", n)
+			}
+
+			s.become(t, streamable.StreamableHTTP)
+			echoes(t, connect(t, target, &client.Options{Era: era, Prior: &prior}))
+			echoes(t, c)
+			if got := c.Verdict().Binding; got != streamable.StreamableHTTP {
+				t.Errorf("then the binding is %q", got)
+			}
+			prior = c.Verdict()
+			prior.Era, prior.Revision = mcp.Legacy, "" // a modern one is not asked before it is called
+			s.become(t, streamable.HTTPWithSSE)
+			back := connect(t, target, &client.Options{Era: era, Prior: &prior})
+			echoes(t, back)
+			if got := back.Verdict().Binding; got != streamable.HTTPWithSSE {
+				t.Errorf("at last the binding is %q", got)
+			}
+		})
+	}
 }

@@ -172,24 +172,42 @@ func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
 	n := &mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body}
 	switch n.Method {
 	case mcp.NotificationProgress:
-		c.calls.Progress(n)
+		if !c.calls.Progress(n) {
+			c.taskProgress(n)
+		}
 	case mcp.NotificationMessage:
 		c.logMessage(n, on)
 	case mcp.NotificationCancelled:
 		c.withdraw(n)
 	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
 		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated:
+		if n.Method == mcp.NotificationToolsListChanged {
+			c.toolTasks.changed()
+		}
 		listeners, _ := c.listening(func(f *mcp.Filter) bool { return f.Wants(n) })
 		for _, call := range listeners {
 			call.Notify(n)
 		}
 	default:
-		if on == nil || on.Request.Method == mcp.MethodListen {
-			on = c.sessionListener()
+		if n.Method != mcp.NotificationTaskStatus || !c.taskStatus(n) {
+			c.foreign(n, on)
 		}
-		if on != nil {
-			on.Notify(n)
+	}
+}
+
+// foreign gives a notification that the protocol does not have to the call on whose
+// stream it came, or to the one client that listens to the session. Modern clients
+// have no session to listen to: it goes to the calls in flight then if they are of
+// one client.
+func (c *Client) foreign(n *mcp.Notification, on *inflight.Call) {
+	if on == nil || on.Request.Method == mcp.MethodListen {
+		listeners, _ := c.listening(func(f *mcp.Filter) bool { return f.Session })
+		if on = c.sessionListener(); len(listeners) == 0 {
+			on, _ = c.calls.Owner(func(*mcp.Request) bool { return true })
 		}
+	}
+	if on != nil {
+		on.Notify(n)
 	}
 }
 
@@ -231,6 +249,12 @@ func (c *Client) sessionListeners() (call *inflight.Call, several bool) {
 func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	text, _ := n.Params.LookupString("level")
 	wants := func(req *mcp.Request) bool { return wantsLog(req, mcp.Level(text)) }
+	if call, known := c.callFor(mcp.RelatedTask(&n.Params)); known {
+		on = call
+		if on == nil {
+			return
+		}
+	}
 	if on != nil {
 		if wants(on.Request) {
 			on.Notify(n)
@@ -241,7 +265,7 @@ func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	if several || owner != nil && owner.Notify(n) {
 		return
 	}
-	if listener := c.sessionListener(); listener != nil && wants(listener.Request) {
+	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {
 		listener.Notify(n)
 	}
 }

@@ -337,10 +337,11 @@ func (p *Pool) discard(c *pooled) {
 func (p *Pool) run(c *pooled) {
 	edge, err := p.dial(p.ctx, c.terms.told)
 	p.mu.Lock()
-	c.edge, c.err = edge, err
 	if err != nil {
+		c.err = err // and no edge, whatever dial has returned besides
 		p.failed(c, err)
 	} else {
+		c.edge = edge
 		p.succeeded(c)
 	}
 	p.mu.Unlock()

@@ -35,6 +35,7 @@ func newLegacyEra(c *Conn) *legacyEra {
 	e := &legacyEra{conn: c, opened: make(chan struct{})}
 	e.client = session.NewClient(e, &c.calls, session.ClientOptions{
 		Info: c.opts.Client, Capabilities: c.opts.Capabilities, Logger: c.opts.Logger,
+		MaxTaskWait: c.opts.MaxCall,
 	})
 	return e
 }
