@@ -71,7 +71,7 @@ func TestUndeclaredModeIsToldTheServer_SEC108(t *testing.T) {
 	}
 }
 
-// TestQuestionsReachTheirClient_B151, or nobody (ERAS.md, "Which questions, to whom").
+// TestQuestionsReachTheirClient_B151, or nobody (docs/eras.md, "Which questions, to whom").
 func TestQuestionsReachTheirClient_B151(t *testing.T) {
 	answers := func(client string) func(context.Context, *mcp.Request) (mcp.Result, error) {
 		return func(context.Context, *mcp.Request) (mcp.Result, error) {
@@ -312,16 +312,16 @@ func TestQuestionOutlivesTheWrongCall_B151(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		calls int
-		on    bool // it came on the stream of the first call
+		on    bool // it came on the stream of the last call
 		end   func(calls)
 		want  string
 	}{
-		{"answered", 2, false, func(c calls) { answer(c.inFlight[0], "{}") }, `{"from":1}`},
-		{"answered with an error", 2, false, func(c calls) { refuse(c.inFlight[0], -1) }, `{"from":1}`},
-		{"two answered", 3, false, func(c calls) { answer(c.inFlight[0], "{}"); answer(c.inFlight[1], "{}") }, `{"from":2}`},
+		{"answered", 2, false, func(c calls) { answer(c.inFlight[1], "{}") }, `{"from":0}`},
+		{"answered with an error", 2, false, func(c calls) { refuse(c.inFlight[1], -1) }, `{"from":0}`},
+		{"two answered", 3, false, func(c calls) { answer(c.inFlight[2], "{}"); answer(c.inFlight[1], "{}") }, `{"from":0}`},
 		{"no other call", 1, false, func(c calls) { answer(c.inFlight[0], "{}") }, `error -32603`},
-		{"its own stream", 2, true, func(c calls) { answer(c.inFlight[0], "{}") }, `error -32603`},
-		{"cancelled by the client", 2, false, func(c calls) { c.running[0].cancel() }, `{"from":1}`},
+		{"its own stream", 2, true, func(c calls) { answer(c.inFlight[1], "{}") }, `error -32603`},
+		{"cancelled by the client", 2, false, func(c calls) { c.running[1].cancel() }, `{"from":0}`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, started := held()
@@ -332,7 +332,7 @@ func TestQuestionOutlivesTheWrongCall_B151(t *testing.T) {
 				l := newListener()
 				l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
 					asked <- i
-					if i == tt.calls-1 && i > 0 {
+					if i == 0 && tt.calls > 1 {
 						return mcp.RawResult(fmt.Appendf(nil, `{"from":%d}`, i)), nil
 					}
 					<-ctx.Done()
@@ -343,10 +343,10 @@ func TestQuestionOutlivesTheWrongCall_B151(t *testing.T) {
 			}
 			var on *inflight.Call
 			if tt.on {
-				on = made.inFlight[0]
+				on = made.inFlight[tt.calls-1]
 			}
 			c.Asked(t.Context(), ask(t, "7", mcp.MethodElicit), on)
-			if first := receive(t, "the question", asked); first != 0 {
+			if first := receive(t, "the question", asked); first != tt.calls-1 {
 				t.Fatalf("call %d was asked", first)
 			}
 			tt.end(made)

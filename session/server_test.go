@@ -248,7 +248,7 @@ func TestCancelledRequest(t *testing.T) {
 		ended <- err
 	}()
 	<-started
-	for _, id := range []string{`"y"`, `1.5`, `null`, `"x"`} {
+	for _, id := range []string{`"y"`, `1.5`, `1e400`, `true`, `{}`, `["x"]`, `null`, `"x"`} {
 		s.Notified(t.Context(), scan(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`))
 	}
 	if err := receive(t, "the end", ended); !errors.Is(err, session.ErrCancelled) {

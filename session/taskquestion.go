@@ -42,14 +42,14 @@ func (qs *taskQuestions) update(ctx context.Context, t *taskWait) error {
 		}
 	}
 	for key, q := range qs.seen {
-		if !slices.ContainsFunc(asked, func(r inputRequest) bool { return r.key == key }) {
+		if !slices.ContainsFunc(asked, func(r inputRequest) bool { return string(r.key) == key }) {
 			q.over = true
 			if q.cancel != nil {
 				q.cancel()
 			}
 		}
 	}
-	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[r.key] != nil })
+	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[string(r.key)] != nil })
 	t.d.pages.answer(asked)
 	capabilities := t.d.c.session.capabilitiesOfClient()
 	for i := range asked {
@@ -89,7 +89,7 @@ func (qs *taskQuestions) put(ctx context.Context, t *taskWait, q *taskQuestion) 
 	if qs.seen == nil {
 		qs.seen = make(map[string]*taskQuestion)
 	}
-	qs.seen[q.key] = q
+	qs.seen[string(q.key)] = q
 	if q.answer != nil {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 		return err
 	}
 	for i := range answers {
-		qs.seen[answers[i].key].over = true
+		qs.seen[string(answers[i].key)].over = true
 	}
 	return nil
 }

@@ -342,3 +342,53 @@ func TestModernLogMessages(t *testing.T) {
 		t.Errorf("heard by %v", got)
 	}
 }
+
+// TestListensThroughABridge_B121: two listen calls of one client, whose ids differ in
+// their type, are two at the server as well.
+func TestListensThroughABridge_B121(t *testing.T) {
+	conn, server := connect(t, transport.DialOptions{Era: mcp.Modern}, transport.LineOptions{})
+	client, _ := serve(t, conn, transport.ServeOptions{})
+	client.say(listenLine(`1`, `{"toolsListChanged":true,"promptsListChanged":true}`))
+	first := server.expect(mcp.MethodListen).ID.String()
+	client.say(listenLine(`"1"`, `{"toolsListChanged":true}`))
+	second := server.expect(mcp.MethodListen).ID.String()
+	if first == second {
+		t.Fatalf("both are %s at the server", first)
+	}
+	want := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if got := client.line(); got != line {
+				t.Fatalf("the client got %s, want %s", got, line)
+			}
+		}
+	}
+	// What is granted is told as it is, each message under the client's own id.
+	server.say(ackLine(first, `{"toolsListChanged":true}`), ackLine(second, `{"toolsListChanged":true}`))
+	acknowledged := []string{client.line(), client.line()}
+	slices.Sort(acknowledged)
+	if !slices.Equal(acknowledged, []string{ackLine(`"1"`, `{"toolsListChanged":true}`), ackLine(`1`, `{"toolsListChanged":true}`)}) {
+		t.Errorf("acknowledged by %q", acknowledged)
+	}
+	server.say(changeLine("tools", "99"), changeLine("tools", `"x"`), changeLine("resources", first), changeLine("tools", second))
+	want(changeLine("tools", `"1"`))
+	server.say(changeLine("tools", first))
+	want(changeLine("tools", `1`))
+	// One is cancelled, and the other one goes on.
+	client.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}`)
+	if got := server.expect(mcp.NotificationCancelled); !strings.Contains(string(got.Body.Raw()), `"requestId":`+second) {
+		t.Errorf("cancelled %s", got.Body.Raw())
+	}
+	server.say(changeLine("tools", second), changeLine("tools", first))
+	want(changeLine("tools", `1`))
+	// A graceful end is a response, and that of the server's process an error.
+	server.say(`{"jsonrpc":"2.0","id":` + first + `,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":` + first + `}}}`)
+	want(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`)
+	client.say(listenLine(`2`, `{"toolsListChanged":true}`))
+	server.say(ackLine(server.expect(mcp.MethodListen).ID.String(), `{}`))
+	want(ackLine(`2`, `{}`))
+	_ = server.conn.Close()
+	if got := client.line(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,`) {
+		t.Errorf("the client got %s", got)
+	}
+}

@@ -71,6 +71,10 @@ func TestEraOfAServer(t *testing.T) {
 		{"B110 200 for another id", reply(200, "application/json", `{"jsonrpc":"2.0","id":99,"result":{}}`), mcp.Legacy},
 		{"B112 403", reply(403, "text/plain", "no"), mcp.Legacy},
 		{"B112 401", reply(401, "", ""), mcp.NoEra},
+		{"B112 401 with a challenge", func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Message) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, mcp.NoEra},
 		{"B112 401 with a JSON-RPC error", rpc(401, `"error":{"code":-32001,"message":"Unauthorized"}`), mcp.NoEra},
 		{"B112 408", reply(408, "", ""), mcp.NoEra},
 		{"B112 429", reply(429, "", ""), mcp.NoEra},
@@ -309,7 +313,7 @@ func TestServerThatIsNoMCPServer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), kind) || body != "" && !strings.Contains(err.Error(), "hello") {
 			t.Errorf("B062, S1.91: %s: %v", kind, err)
 		}
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > patience {
 			t.Errorf("B062: %s took %v", kind, took)
 		}
 	}
@@ -360,8 +364,8 @@ func TestConnectingIsBounded(t *testing.T) {
 				}
 				began := time.Now()
 				_, err := streamable.Dial(ctx, url, opts)
-				// The DELETE is bounded as well.
-				if took := time.Since(began); took > limit+500*time.Millisecond {
+				// The DELETE is bounded as well. Without a bound there is no end.
+				if took := time.Since(began); took > patience {
 					t.Errorf("B061: it took %v", took)
 				}
 				e, ok := errors.AsType[*mcp.CallError](err)

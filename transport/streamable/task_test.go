@@ -59,11 +59,6 @@ func newTaskBench(t *testing.T, client, server side, clients int, isolation tran
 	return b
 }
 
-type side struct {
-	kind string
-	era  mcp.Era
-}
-
 func (b *taskBench) request(method, params string) *mcp.Request {
 	return &mcp.Request{Method: method, Params: jsonrpc.Trusted([]byte(params)), Meta: mcp.Metadata{
 		Client: []byte(`{"name":"tester","version":"1"}`), Capabilities: []byte(taskCapabilities[b.clientEra]),
@@ -78,24 +73,12 @@ func (b *taskBench) do(t *testing.T, client int, method, params string, caller m
 	return string(result.Raw()), err
 }
 
-// inAllCombinations runs f for each client in front of each server.
-func inAllCombinations(t *testing.T, f func(t *testing.T, client, server side)) {
-	sides := []side{{"stdio", mcp.Legacy}, {"stdio", mcp.Modern}, {"http", mcp.Legacy}, {"http", mcp.Modern}, {"sse", mcp.Legacy}}
-	for _, client := range sides {
-		for _, server := range sides {
-			t.Run(fmt.Sprintf("%s %s to %s %s", client.era, client.kind, server.era, server.kind), func(t *testing.T) {
-				f(t, client, server)
-			})
-		}
-	}
-}
-
 const answered = `"structuredContent":{"answer":` + accepted + `}`
 
 // TestTasksThroughABridge: whatever a client knows of tasks, it gets the result of a
 // tool that is one, and is asked what that asks.
 func TestTasksThroughABridge_B151(t *testing.T) {
-	inAllCombinations(t, func(t *testing.T, client, server side) {
+	allCells(t, func(t *testing.T, client, server side) {
 		b := newTaskBench(t, client, server, 1, transport.Automatic)
 		if client.era == mcp.Modern && server.era == mcp.Modern {
 			b.testExtension(t)
@@ -192,7 +175,7 @@ func (b *taskBench) testNews(t *testing.T, task string) {
 
 // TestCancelReachesTheTask whose call ends, wherever that was made.
 func TestCancelReachesTheTask_B136(t *testing.T) {
-	inAllCombinations(t, func(t *testing.T, client, server side) {
+	allCells(t, func(t *testing.T, client, server side) {
 		if client.era == mcp.Modern && server.era == mcp.Modern {
 			return // its client has the task, and cancels it: testExtension
 		}
@@ -302,7 +285,7 @@ func (n *naming) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
 // TestTasksOutsideCalls: what a legacy server says of a task reaches the session of a
 // legacy client, and so does what it asks of a task that the client works on.
 func TestTasksOutsideCalls(t *testing.T) {
-	inAllCombinations(t, func(t *testing.T, client, server side) {
+	allCells(t, func(t *testing.T, client, server side) {
 		if client.era != mcp.Legacy || server.era != mcp.Legacy {
 			return // has no such things
 		}
@@ -361,7 +344,7 @@ func (w *working) Ask(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 // TestTasksAreDeclaredAsEachEraCan: a client is not told of tasks that it cannot use
 // there, and a server not of those that its client cannot.
 func TestTasksAreDeclaredAsEachEraCan(t *testing.T) {
-	inAllCombinations(t, func(t *testing.T, client, server side) {
+	allCells(t, func(t *testing.T, client, server side) {
 		b := newTaskBench(t, client, server, 1, transport.Automatic)
 		info := b.clients[0].Server()
 		declared := info.Discover.Get("capabilities")
