@@ -86,6 +86,12 @@ func (c *cell) rowWhoAnswers(t *testing.T) {
 	} else if name != "" {
 		t.Errorf("the server is called %s", name)
 	}
+	declared := info.Discover.Get("capabilities")
+	for what, v := range map[string]jsonrpc.Value{`{"x":1.0}`: declared.Get("vendor"), `{"a":1E2}`: info.Discover.Get("vendor")} {
+		if string(v.Raw()) != what {
+			t.Errorf("what is not known here, %s, is %s", what, v.Raw())
+		}
+	}
 	want := c.pick(`["2025-11-25"]`, `["2025-11-25"]`, `["2026-07-28"]`, `["2026-07-28"]`)
 	if got, _ := info.Discover.Lookup("supportedVersions"); string(got) != want {
 		t.Errorf("the listener serves %s, want %s", got, want)
