@@ -129,7 +129,9 @@ func subscribed(o object, id string) object {
 }
 
 func (c *cell) checkNotification(t *rapid.T) {
-	n := notes("notifications/vendor/é").Draw(t, "notification")
+	// Progress is that of an answer to the server, under the server's own token.
+	method := anyOf("notifications/vendor/é", mcp.NotificationProgress, mcp.NotificationRootsListChanged).Draw(t, "method")
+	n := notes(method).Draw(t, "notification")
 	c.courier.expect(n.method, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
 		c.courier.take(req)
 		return mcp.Result{}, nil
