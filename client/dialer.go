@@ -29,12 +29,14 @@ func (d *dialer) dial(ctx context.Context) (transport.Edge, error) {
 	d.mu.Lock()
 	prior := d.prior
 	d.mu.Unlock()
-	if prior.Era == mcp.NoEra {
+	if prior == (Verdict{}) {
 		return d.target.Dial(ctx, d.opts)
 	}
 	opts := d.opts
-	opts.Era, opts.Revision = prior.Era, prior.Revision
-	edge, err := d.target.Dial(ctx, opts)
+	if prior.Era != mcp.NoEra {
+		opts.Era, opts.Revision = prior.Era, prior.Revision
+	}
+	edge, err := bound(d.target, prior.Binding).Dial(ctx, opts)
 	if err == nil || isUnreachable(err) {
 		return edge, err
 	}
@@ -70,16 +72,41 @@ func isBusy(status int) bool {
 	return status == http.StatusRequestTimeout || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
+// bound returns target with a binding, if it is of a kind that has one and says
+// nothing of it itself.
+func bound(target Target, binding streamable.Binding) Target {
+	t, ok := target.(*URLTarget)
+	if !ok || t.Options.Binding != streamable.AnyBinding {
+		return target
+	}
+	with := *t
+	with.Options.Binding = binding
+	return &with
+}
+
+// bindingOf returns the binding of a connection to a target.
+func bindingOf(target Target, edge transport.Edge) streamable.Binding {
+	if _, ok := target.(*URLTarget); !ok {
+		return streamable.AnyBinding
+	}
+	if _, ok := edge.(*streamable.Conn); ok {
+		return streamable.StreamableHTTP
+	}
+	return streamable.HTTPWithSSE
+}
+
 // learn remembers what a server has shown itself to be, and returns it. The next
 // connection to a modern one asks it for its revision all the same, because an
 // answer shows that it is there.
-func (d *dialer) learn(server transport.ServerInfo) Verdict {
+func (d *dialer) learn(edge transport.Edge) Verdict {
+	server, binding := edge.Server(), bindingOf(d.target, edge)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.prior = Verdict{Binding: binding}
 	if d.opts.Era == mcp.NoEra {
-		d.prior = Verdict{Era: server.Era}
+		d.prior.Era = server.Era
 	}
-	return Verdict{Era: server.Era, Revision: server.Revision}
+	return Verdict{Era: server.Era, Revision: server.Revision, Binding: binding}
 }
 
 func (d *dialer) forget() {

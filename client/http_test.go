@@ -128,7 +128,7 @@ func TestLostSessionIsReplacedOnce_B098(t *testing.T) {
 			return false
 		},
 	})
-	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy, Healing: patient})
+	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy, Healing: healsFast().Healing})
 	sub := listen(t, c, tools)
 	if err := call(t, c); err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestIdleSubscriberLearnsOfALostSession_B098(t *testing.T) {
 			<-r.Context().Done()
 		},
 	})
-	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy, Healing: patient})
+	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy, Healing: healsFast().Healing})
 	sub := listen(t, c, tools)
 	<-opened
 	lost.Store(true)
@@ -220,7 +220,7 @@ func TestDroppedGetStream(t *testing.T) {
 func TestServerWithoutStreams(t *testing.T) {
 	eras(t, func(t *testing.T, era mcp.Era) {
 		s := newSite(t, &site{})
-		c := connect(t, client.URL(s.url), &client.Options{Era: era, Healing: patient})
+		c := connect(t, client.URL(s.url), &client.Options{Era: era, Healing: healsFast().Healing})
 		_, err := c.Listen(t.Context(), tools)
 		if (err == nil) != (era == mcp.Legacy) { // where the session acknowledges
 			t.Errorf("listening: %v", err)
@@ -353,7 +353,7 @@ func TestStreamsOfAModernServer(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}})
-	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Modern, Healing: patient})
+	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Modern, Healing: healsFast().Healing})
 	sub := listen(t, c, tools)
 	seen := make(map[string]int)
 	for s.listen.Load() < 3 || seen[client.Resynced] == 0 {
@@ -399,7 +399,7 @@ func TestServerThatHasBecomeLegacy(t *testing.T) {
 		return true
 	}})
 	c := connect(t, client.URL(s.url), &client.Options{
-		Prior: &client.Verdict{Era: mcp.Modern, Revision: mcp.NewestModern}, Healing: patient,
+		Prior: &client.Verdict{Era: mcp.Modern, Revision: mcp.NewestModern}, Healing: healsFast().Healing,
 	})
 	for _, err := range c.Prompts(t.Context()) {
 		if err != nil {
@@ -425,7 +425,7 @@ func TestServerOfAnotherEra(t *testing.T) {
 			now.Store(handlers[order[0]])
 			h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { now.Load().ServeHTTP(w, r) }))
 			t.Cleanup(h.Close) // after the client's
-			c := connect(t, client.URL(h.URL), &client.Options{Healing: patient})
+			c := connect(t, client.URL(h.URL), &client.Options{Healing: healsFast().Healing})
 			for _, era := range order {
 				now.Store(handlers[era])
 				for _, err := range c.Prompts(t.Context()) {

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -28,6 +29,9 @@ func (e *inProcess) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	defer cancel(nil)
 	stop := context.AfterFunc(e.ctx, func() { cancel(mcp.ErrClosed) })
 	defer stop()
+	if req.Method != mcp.MethodListen {
+		caller = &inProcessCaller{caller, req}
+	}
 	result, err := e.handler.Handle(ctx, req, caller)
 	if _, isOurs := errors.AsType[*mcp.CallError](err); err == nil || isOurs {
 		return result, err
@@ -39,6 +43,48 @@ func (e *inProcess) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed}
 	}
 	return mcp.Result{}, givenUp(ctx, req.Method, mcp.MaybeExecuted, nil)
+}
+
+// An inProcessCaller lets nothing through that its request did not ask for, as the
+// edge of a modern server does.
+type inProcessCaller struct {
+	mcp.Caller
+	req *mcp.Request
+}
+
+// Notify implements [mcp.Caller].
+func (c *inProcessCaller) Notify(ctx context.Context, n *mcp.Notification) error {
+	switch n.Method {
+	case mcp.NotificationMessage:
+		if level, _ := n.Params.LookupString("level"); !c.wantsLog(mcp.Level(level)) {
+			return nil
+		}
+	case mcp.NotificationProgress:
+		if c.req.Meta.ProgressToken.IsZero() {
+			return nil
+		}
+	}
+	return c.Caller.Notify(ctx, n)
+}
+
+// wantsLog reports whether the request wants log messages of a level. A legacy
+// client that has set none, on whose behalf the request may be made, leaves the
+// choice to the server (2025-11-25, server/utilities/logging).
+func (c *inProcessCaller) wantsLog(level mcp.Level) bool {
+	meta := &c.req.Meta
+	return meta.LogLevel.Includes(level) || meta.LogLevel == "" && meta.Revision.Era() == mcp.Legacy
+}
+
+// Lend implements [transport.Borrower].
+func (c *inProcessCaller) Lend(free func()) {
+	if b, ok := c.Caller.(transport.Borrower); ok {
+		b.Lend(free)
+	}
+}
+
+// Release implements [mcp.Releaser].
+func (c *inProcessCaller) Release(ctx context.Context, retry time.Duration) error {
+	return mcp.Release(ctx, c.Caller, retry)
 }
 
 // asModern returns what a handler fails with as a modern server would say it.

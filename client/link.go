@@ -86,7 +86,7 @@ func (l *link) connected(edge transport.Edge) {
 	l.mu.Lock()
 	l.generation++
 	again := l.generation > 1
-	l.verdict = l.dialer.learn(edge.Server())
+	l.verdict = l.dialer.learn(edge)
 	l.mu.Unlock()
 	l.begun(again)
 	select {

@@ -15,9 +15,5 @@ func TestMain(m *testing.M) {
 		// Not os.Exit: under the race detector that takes a second.
 		syscall.Exit(status)
 	}
-	if journal := os.Getenv(journalVar); journal != "" {
-		beTheServer(journal)
-		return
-	}
 	goleak.VerifyTestMain(m)
 }

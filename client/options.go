@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // Options configure a [Client]. The zero value is usable: a client that can be
@@ -113,6 +114,7 @@ const (
 type Verdict struct {
 	Era      mcp.Era
 	Revision mcp.Revision
+	Binding  streamable.Binding // of a [URLTarget]; empty for others
 }
 
 func (o *Options) withDefaults() Options {

@@ -68,6 +68,7 @@ func InitializeFromDiscover(discover *Result, revision Revision, fallback Implem
 	if !ok {
 		capabilities = emptyObject
 	}
+	capabilities = withoutExtensionTasks(capabilities)
 	edits := []jsonrpc.Edit{
 		{Name: "protocolVersion", Value: jsonrpc.AppendString(nil, string(revision))},
 		{Name: "capabilities", Value: capabilities},
@@ -132,6 +133,8 @@ type ServerCapabilities struct {
 		listCapability
 		Subscribe bool `json:"subscribe"`
 	} `json:"resources"`
+	// TaskTools says that tools can be called as tasks of 2025-11-25.
+	TaskTools bool `json:"-"`
 }
 
 type listCapability struct {
@@ -151,6 +154,10 @@ func ReadServerCapabilities(result *jsonrpc.Value) ServerCapabilities {
 	c.Prompts.ListChanged = declares(&declared, "prompts", "listChanged")
 	c.Resources.ListChanged = declares(&declared, "resources", "listChanged")
 	c.Resources.Subscribe = declares(&declared, "resources", "subscribe")
+	tasks := declared.Get("tasks")
+	requests := tasks.Get("requests")
+	tools := requests.Get("tools")
+	_, c.TaskTools = objectIn(&tools, "call")
 	return c
 }
 

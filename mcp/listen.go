@@ -10,8 +10,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// MaxResourceSubscriptions is how many resources one listen filter may name.
-const MaxResourceSubscriptions = 1000
+// How many resources, and how many tasks, one listen filter may name.
+const (
+	MaxResourceSubscriptions = 1000
+	MaxTaskSubscriptions     = 1000
+)
 
 // A Filter says what a subscriptions/listen request wants to hear of
 // (2026-07-28, patterns/subscriptions, Notification Filter).
@@ -20,6 +23,7 @@ type Filter struct {
 	PromptsListChanged    bool     `json:"promptsListChanged,omitzero"`
 	ResourcesListChanged  bool     `json:"resourcesListChanged,omitzero"`
 	ResourceSubscriptions []string `json:"resourceSubscriptions,omitempty"`
+	TaskIDs               []string `json:"taskIds,omitempty"` // of ExtensionTasks
 	// Session asks for what a legacy server sends outside calls. It never goes
 	// on a modern wire.
 	Session bool `json:"session,omitzero"`
@@ -42,6 +46,10 @@ func ReadFilter(params *jsonrpc.Value) (Filter, error) {
 	if n := len(f.ResourceSubscriptions); n > MaxResourceSubscriptions {
 		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"Invalid params: %d resourceSubscriptions are over the limit MaxResourceSubscriptions of %d", n, MaxResourceSubscriptions)
+	}
+	if n := len(f.TaskIDs); n > MaxTaskSubscriptions {
+		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
+			"Invalid params: %d taskIds are over the limit MaxTaskSubscriptions of %d", n, MaxTaskSubscriptions)
 	}
 	return f, nil
 }
@@ -70,7 +78,8 @@ func WithoutSession(params *jsonrpc.Value) jsonrpc.Value {
 
 // Empty reports whether the filter asks for nothing that a modern server has.
 func (f *Filter) Empty() bool {
-	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged && len(f.ResourceSubscriptions) == 0
+	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged &&
+		len(f.ResourceSubscriptions) == 0 && len(f.TaskIDs) == 0
 }
 
 // Wants reports whether the filter lets a notification through. An acknowledgement
@@ -85,6 +94,8 @@ func (f *Filter) Wants(n *Notification) bool {
 		return f.PromptsListChanged
 	case NotificationResourcesListChanged:
 		return f.ResourcesListChanged
+	case NotificationTask:
+		return slices.Contains(f.TaskIDs, TaskID(&n.Params))
 	case NotificationResourceUpdated:
 		uri, _ := n.Params.LookupString("uri")
 		return slices.Contains(f.ResourceSubscriptions, uri) || slices.ContainsFunc(f.ResourceSubscriptions, func(of string) bool { return isPart(uri, of) })

@@ -37,6 +37,9 @@ type Metadata struct {
 	// Headers are Mcp-Param-* headers that this process does not know, to be
 	// forwarded; nil if there are none. Keys are canonical header names.
 	Headers map[string]string
+	// TakesTasks says that whoever made the request awaits a task that it results
+	// in (ExtensionTasks), for a client that cannot. Modern edges declare that.
+	TakesTasks bool
 }
 
 // ClientKey returns a text that is the same for requests of one client, as far

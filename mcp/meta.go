@@ -96,14 +96,10 @@ func EditsForModern(req *Request, revision Revision, token jsonrpc.ID) []jsonrpc
 	if m.Revision == revision && token.Key() == m.ProgressToken.Key() {
 		return nil
 	}
-	client, capabilities := m.Client, m.Capabilities
-	if capabilities == nil {
-		capabilities = emptyObject
-	}
 	edits := [5]jsonrpc.Edit{
 		{Name: MetaProtocolVersion, Value: jsonrpc.AppendString(nil, string(revision))},
-		{Name: MetaClientInfo, Value: client},
-		{Name: MetaClientCapabilities, Value: capabilities},
+		{Name: MetaClientInfo, Value: m.Client},
+		{Name: MetaClientCapabilities, Value: m.modernCapabilities()},
 		{Name: MetaLogLevel},
 		{Name: MetaProgressToken, Value: token.Raw()},
 	}

@@ -60,6 +60,8 @@ var methods = func() map[string]string {
 		NotificationResourceUpdated,
 		MethodInitialize, MethodPing, MethodSetLevel, MethodSubscribe, MethodUnsubscribe,
 		NotificationInitialized, NotificationRootsListChanged, NotificationElicitationComplete,
+		MethodGetTask, MethodUpdateTask, MethodCancelTask, NotificationTask,
+		MethodListTasks, MethodTaskResult, NotificationTaskStatus,
 	}
 	m := make(map[string]string, len(names))
 	for _, name := range names {
@@ -105,8 +107,18 @@ func NameParam(method string) (string, bool) {
 		return "name", true
 	case MethodReadResource:
 		return "uri", true
+	case MethodGetTask, MethodUpdateTask, MethodCancelTask: // extension tasks, Routing Headers
+		return "taskId", true
 	}
 	return "", false
+}
+
+// MustHaveName reports whether a request without the header Mcp-Name is to be
+// refused. The tasks extension wants clients to send it and does not say that
+// servers have to insist.
+func MustHaveName(method string) bool {
+	_, named := NameParam(method)
+	return named && !isTaskMethod(method)
 }
 
 // A Level is the severity of a log message (RFC 5424).

@@ -147,6 +147,7 @@ func TestLegacyMethodsAreNotInTheSchema(t *testing.T) {
 	for _, method := range []string{
 		mcp.MethodInitialize, mcp.MethodPing, mcp.MethodSetLevel, mcp.MethodSubscribe, mcp.MethodUnsubscribe,
 		mcp.NotificationInitialized, mcp.NotificationRootsListChanged, mcp.NotificationElicitationComplete,
+		mcp.MethodListTasks, mcp.MethodTaskResult, mcp.NotificationTaskStatus,
 	} {
 		if !mcp.IsLegacyOnly(method) {
 			t.Errorf("%s does not count as legacy", method)

@@ -92,6 +92,9 @@ func PickLegacy(offered []Revision) (Revision, bool) {
 	return "", false
 }
 
+// HasTasks reports whether the revision has tasks as a capability.
+func (r Revision) HasTasks() bool { return r == Revision20251125 }
+
 // HasBatches reports whether JSON-RPC batches are part of the revision
 // (2025-03-26, basic, Batching; removed in 2025-06-18).
 func (r Revision) HasBatches() bool { return r == Revision20250326 }

@@ -106,6 +106,9 @@ func TestNewestCommonRevisionIsPicked(t *testing.T) {
 
 func TestWhatARevisionHas(t *testing.T) {
 	for _, r := range append(mcp.LegacyRevisions(), mcp.ModernRevisions()...) {
+		if got := r.HasTasks(); got != (r == "2025-11-25") {
+			t.Errorf("%s has tasks: %t", r, got)
+		}
 		if got := r.HasBatches(); got != (r == "2025-03-26") {
 			t.Errorf("%s has batches: %t", r, got)
 		}

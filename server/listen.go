@@ -166,5 +166,6 @@ func (s *Server) served(f mcp.Filter) mcp.Filter {
 		read, _ := s.findResource(uri)
 		return read == nil || c.Resources == nil || !c.Resources.Subscribe
 	})
+	f.TaskIDs = nil
 	return f
 }

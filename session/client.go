@@ -48,7 +48,9 @@ type Client struct {
 	discover     mcp.Result
 	capabilities mcp.ServerCapabilities
 
-	setting turn // whose holder sets the level
+	setting   turn // whose holder sets the level
+	tasks     knownTasks
+	toolTasks toolTasks
 
 	mu        sync.Mutex
 	level     mcp.Level                // the most verbose that was asked for; guarded by mu, like what follows
@@ -93,6 +95,7 @@ func NewClient(wire Wire, calls *inflight.Calls, opts ClientOptions) *Client {
 	}
 	return &Client{
 		wire: wire, calls: calls, opts: opts, setting: newTurn(),
+		toolTasks: toolTasks{listing: newTurn()},
 		questions: make(map[string]*question),
 		resources: make(map[string]*subscription),
 		roots:     roots{declared: declares(opts.Capabilities, mcp.MethodListRoots), telling: newTurn()},
@@ -169,24 +172,58 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		c.learnRoots(ctx, req, caller)
 	}
 	c.wantLevel(ctx, req.Meta.LogLevel)
-	result, err := c.call(ctx, req, caller)
+	result, err := c.forward(ctx, req, caller)
 	if err == nil && c.roots.declared && !c.roots.spoken.Load() {
 		c.roots.spoken.Store(true)
 	}
 	return result, err
 }
 
-func (c *Client) call(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+// forward makes a request in the way of its kind.
+func (c *Client) forward(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if isTaskRequest(req.Method) {
+		return c.taskRequest(ctx, req, caller)
+	}
+	if c.capabilities.TaskTools {
+		return c.withTasks(ctx, req, caller)
+	}
+	result, _, err := c.send(ctx, req, caller)
+	return result, err
+}
+
+// withTasks makes a request to a server whose tools can be called as tasks.
+func (c *Client) withTasks(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if req.Method == mcp.MethodCallTool {
+		_, task := req.Params.Lookup("task")
+		switch r := req.Meta.Revision; {
+		case task && (r.HasTasks() || r == ""):
+			return c.makeTask(ctx, req, caller)
+		case !r.HasTasks():
+			return c.callTool(ctx, req, caller)
+		}
+	}
+	result, _, err := c.send(ctx, req, caller)
+	if err == nil && req.Method == mcp.MethodListTools {
+		c.toolTasks.learn(&result)
+	}
+	return result, err
+}
+
+// send makes a request, whose progress comes under the id of its call. It returns
+// that id as well.
+func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, int64, error) {
 	call, err := c.calls.Start(req)
 	if err != nil {
-		return mcp.Result{}, err
+		return mcp.Result{}, 0, err
 	}
 	defer call.End()
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
 		token = jsonrpc.IntID(call.ID)
 	}
-	return c.wire.Call(ctx, call, &req.Params, caller, mcp.EditsForLegacy(req, token)...)
+	edits = append(mcp.EditsForLegacy(req, token), edits...)
+	result, err := c.wire.Call(ctx, call, &req.Params, caller, edits...)
+	return result, call.ID, err
 }
 
 // Unattributed returns how many questions of the server were refused because they

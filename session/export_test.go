@@ -19,3 +19,21 @@ const (
 	UnsubscribeTimeout = unsubscribeTimeout
 	LevelTimeout       = levelTimeout
 )
+
+// TaskCancelWait is how long a server that does not answer is told of a
+// cancellation.
+const TaskCancelWait = taskCancelWait
+
+// ToolListTimeout and TaskCreateWait are how long a server is waited for that does
+// not list its tools, or does not say which task it has made.
+const (
+	ToolListTimeout = toolListTimeout
+	TaskCreateWait  = taskCreateWait
+)
+
+// Tasks returns how many tasks of the server the client knows.
+func (c *Client) Tasks() int {
+	c.tasks.mu.Lock()
+	defer c.tasks.mu.Unlock()
+	return len(c.tasks.byID)
+}

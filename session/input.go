@@ -35,6 +35,9 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 	}
 	d := dialogue{c: c, req: req, idle: backoff{wait: minRetryWait}, open: backoff{wait: minPageWait}}
 	for {
+		if result.Type() == mcp.TaskCreated {
+			return d.await(ctx, &result)
+		}
 		next, err := d.next(ctx, &result)
 		if err != nil {
 			return mcp.Result{}, err
@@ -147,18 +150,19 @@ func (b *backoff) pause(ctx context.Context) error {
 	}
 }
 
-// needsInput reports whether a result needs input, and indexes it.
+// needsInput reports whether a result needs input, or is a task, and indexes it.
 func needsInput(req *mcp.Request, r *mcp.Result, err error) bool {
 	if err != nil || r.IsZero() || !mcp.MayNeedInput(req.Method) {
 		return false
 	}
 	r.Value = r.Indexed()
-	return r.Type() == mcp.InputRequired
+	kind := r.Type()
+	return kind == mcp.InputRequired || kind == mcp.TaskCreated && req.Meta.TakesTasks
 }
 
 // An inputRequest is one question of a result that needs input.
 type inputRequest struct {
-	key    []byte // as it came, with its quotes
+	key    string // as it came, with its quotes
 	req    mcp.Request
 	page   string // of an elicitation by URL: that URL
 	answer []byte
@@ -218,7 +222,13 @@ func readQuestions(method string, result *mcp.Result) ([]inputRequest, error) {
 	switch {
 	case !state.IsZero() && !isString, !requests.IsZero() && !requests.IsObject(), requests.Len() == 0 && state.IsZero():
 		return nil, badInput(method, "the server's result needs input, and does not say which")
-	case requests.Len() > MaxInputRequests:
+	}
+	return readInputRequests(method, &requests)
+}
+
+// readInputRequests returns the questions in inputRequests.
+func readInputRequests(method string, requests *jsonrpc.Value) ([]inputRequest, error) {
+	if requests.Len() > MaxInputRequests {
 		return nil, &mcp.CallError{
 			Method: method, Kind: mcp.LimitExceeded, Limit: "MaxInputRequests", Outcome: mcp.Answered,
 			Public: fmt.Sprintf("the server asks %d questions at once", requests.Len()),
@@ -231,7 +241,7 @@ func readQuestions(method string, result *mcp.Result) ([]inputRequest, error) {
 		if !ok {
 			return nil, badInput(method, "a question of the server has no method")
 		}
-		q := inputRequest{key: key, req: mcp.Request{Method: name, Params: request.Get("params")}}
+		q := inputRequest{key: string(key), req: mcp.Request{Method: name, Params: request.Get("params")}}
 		q.page = pageOf(&q.req)
 		questions = append(questions, q)
 	}

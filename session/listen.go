@@ -196,7 +196,7 @@ func (c *listenCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 		return nil
 	}
 	out := c.session.currentOutlet()
-	if out == nil {
+	if out == nil || n.Method == mcp.NotificationTask { // which is not of its revision
 		return nil
 	}
 	return sendNotification(ctx, out, n)

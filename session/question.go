@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -18,6 +19,12 @@ type question struct {
 	withdraw  context.CancelFunc
 	listens   int     // the client's, when it came
 	era       mcp.Era // of the client that is asked
+
+	// Of one that did not come on the stream of its call. They belong to whoever
+	// has it put.
+	guessed bool
+	client  string  // key of the one that is asked
+	carried []int64 // ids of the calls that it was put on
 }
 
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
@@ -32,42 +39,87 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
 		return
 	}
-	several := false
-	if on == nil {
-		on, several = c.whomToAsk(method)
-	}
 	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
-	switch {
-	case several && declares(c.opts.Capabilities, method):
-		c.forget(q)
+	c.assign(ctx, q, on)
+}
+
+// assign has a question put to the client that it belongs to, or refuses it. On is
+// the call on whose stream it came, nil if it came on none.
+func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
+	id := mcp.RelatedTask(&q.req.Params)
+	if id != "" && c.tasks.awaits(id, func() { c.assign(ctx, q, on) }) {
+		return
+	}
+	var asked, several bool
+	if call, known := c.callFor(id); known {
+		asked = call != nil && c.ask(ctx, q, call) // on whatever stream it came (2025-11-25, tasks)
+	} else {
+		asked, several = c.askFirst(ctx, q, on)
+	}
+	if asked {
+		return
+	}
+	c.forget(q)
+	if several && declares(c.opts.Capabilities, q.req.Method) {
 		c.refuseToGuess(ctx, q)
-	case on == nil || !c.ask(ctx, q, on):
-		c.forget(q)
-		c.refuse(ctx, q)
+		return
+	}
+	c.refuse(ctx, q)
+}
+
+// askFirst puts a question on the call on, nil for the one that it belongs to, and
+// reports whether that is possible. Several is as whomToAsk has it.
+func (c *Client) askFirst(ctx context.Context, q *question, on *inflight.Call) (asked, several bool) {
+	if on != nil {
+		return c.ask(ctx, q, on), false
+	}
+	for {
+		on, several = c.whomToAsk(q.req)
+		if on == nil {
+			return false, several
+		}
+		q.guessed, q.client = true, on.Client()
+		if c.ask(ctx, q, on) {
+			return true, false
+		}
+		if !on.Over() {
+			return false, false
+		}
+		// It ended in between, and the question is another call's.
 	}
 }
 
 // ask has the client of a call asked, and reports whether that is possible.
 func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 	q.era = on.Request.Meta.Revision.Era()
+	q.carried = append(q.carried, on.ID)
 	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+		result, err := q.put(askCtx, caller)
+		if err != nil && !isWire(err) && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
+			return
+		}
+		if err == nil {
+			c.answeredByTask(q.req, &result, on)
+		}
 		defer c.forget(q)
-		c.put(ctx, q, func() (mcp.Result, error) {
-			askCtx, cancel := context.WithCancel(askCtx)
-			defer cancel()
-			defer context.AfterFunc(q.withdrawn, cancel)()
-			return caller.Ask(askCtx, q.req)
-		})
+		c.conclude(ctx, q, result, err)
 	})
 }
 
-// put has a question answered by ask, unless the server withdraws it. The end of
-// a call that carries a question for the roots is not the client's answer.
-func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, error)) {
-	if q.withdrawn.Err() != nil {
-		return
+// put asks a caller, unless the server withdraws the question.
+func (q *question) put(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	if err := q.withdrawn.Err(); err != nil {
+		return mcp.Result{}, err
 	}
-	result, err := ask()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(q.withdrawn, cancel)()
+	return caller.Ask(ctx, q.req)
+}
+
+// conclude answers a question, unless the server has withdrawn it. The end of a
+// call that carries a question for the roots is not the client's answer.
+func (c *Client) conclude(ctx context.Context, q *question, result mcp.Result, err error) {
 	switch {
 	case q.withdrawn.Err() != nil:
 	case err == nil:
@@ -80,6 +132,23 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 	}
 }
 
+// askElsewhere puts a question on another call of the same client, if the one that
+// carried it by our guess has ended, or cannot: it is that other one's, most likely,
+// and its server waits. It reports false if there is none.
+func (c *Client) askElsewhere(ctx context.Context, q *question) bool {
+	if !q.guessed || q.req.Method == mcp.MethodListRoots {
+		return false
+	}
+	for {
+		next := c.calls.Of(q.client, func(call *inflight.Call) bool {
+			return canCarry(call.Request) && !slices.Contains(q.carried, call.ID)
+		})
+		if next == nil || c.ask(ctx, q, next) {
+			return next != nil
+		}
+	}
+}
+
 // whomToAsk returns the call that a question outside any stream belongs to: one
 // in flight, or the only session that listens. Several says that it may belong to
 // either of several clients, between whom nobody guesses.
@@ -87,18 +156,32 @@ func (c *Client) put(ctx context.Context, q *question, ask func() (mcp.Result, e
 // Roots are asked for on the server's own account, most often while a call that
 // has nothing to do with them is in flight and soon over: for them the session
 // comes first.
-func (c *Client) whomToAsk(method string) (call *inflight.Call, several bool) {
+//
+// So does what a server wants of a task that its client works on: it may wait for
+// longer than any call.
+func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool) {
+	if isTaskRequest(req.Method) {
+		if owner, known := c.tasks.ofClient(mcp.TaskID(&req.Params)); known {
+			return c.listenerOf(owner), false
+		}
+	}
 	listener, sessions := c.sessionListeners()
-	if method == mcp.MethodListRoots && listener != nil {
+	if listener != nil && (req.Method == mcp.MethodListRoots || isTaskRequest(req.Method)) {
 		return listener, false
 	}
-	owner, several := c.calls.Owner(func(req *mcp.Request) bool {
-		return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method)
-	})
+	owner, several := c.calls.Owner(canCarry)
 	if owner != nil || several {
 		return owner, several
 	}
+	if listener != nil && c.calls.LeftByOthers(listener.Client()) {
+		return nil, true
+	}
 	return listener, sessions
+}
+
+// canCarry reports whether a client can be asked something under a request.
+func canCarry(req *mcp.Request) bool {
+	return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method) || req.Method == mcp.MethodTaskResult
 }
 
 // open keeps a question, so that it can be withdrawn.

@@ -300,3 +300,65 @@ func TestRootsAreOfferedAgain_B041(t *testing.T) {
 		})
 	}
 }
+
+// TestQuestionOutlivesTheWrongCall: a question on a channel that calls share is put
+// to one of the client's calls, which may be another one than it belongs to. When
+// that has its response, the one that the question belongs to still waits.
+func TestQuestionOutlivesTheWrongCall_B151(t *testing.T) {
+	type calls struct {
+		inFlight []*inflight.Call
+		running  []*running
+	}
+	for _, tt := range []struct {
+		name  string
+		calls int
+		on    bool // it came on the stream of the first call
+		end   func(calls)
+		want  string
+	}{
+		{"answered", 2, false, func(c calls) { answer(c.inFlight[0], "{}") }, `{"from":1}`},
+		{"answered with an error", 2, false, func(c calls) { refuse(c.inFlight[0], -1) }, `{"from":1}`},
+		{"two answered", 3, false, func(c calls) { answer(c.inFlight[0], "{}"); answer(c.inFlight[1], "{}") }, `{"from":2}`},
+		{"no other call", 1, false, func(c calls) { answer(c.inFlight[0], "{}") }, `error -32603`},
+		{"its own stream", 2, true, func(c calls) { answer(c.inFlight[0], "{}") }, `error -32603`},
+		{"cancelled by the client", 2, false, func(c calls) { c.running[0].cancel() }, `{"from":1}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			var made calls
+			asked := make(chan int, tt.calls)
+			for i := range tt.calls {
+				l := newListener()
+				l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+					asked <- i
+					if i == tt.calls-1 && i > 0 {
+						return mcp.RawResult(fmt.Appendf(nil, `{"from":%d}`, i)), nil
+					}
+					<-ctx.Done()
+					return mcp.Result{}, context.Cause(ctx)
+				}
+				made.running = append(made.running, handle(t, c, toolCall(legacyMeta("a", "")), l))
+				made.inFlight = append(made.inFlight, receive(t, "the call", started))
+			}
+			var on *inflight.Call
+			if tt.on {
+				on = made.inFlight[0]
+			}
+			c.Asked(t.Context(), ask(t, "7", mcp.MethodElicit), on)
+			if first := receive(t, "the question", asked); first != 0 {
+				t.Fatalf("call %d was asked", first)
+			}
+			tt.end(made)
+			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 7 " + tt.want}) {
+				t.Errorf("answered %q", got)
+			}
+			for _, r := range made.running {
+				r.stop()
+			}
+			if n := len(asked); tt.want == `error -32603` && n > 0 {
+				t.Errorf("asked %d times more", n)
+			}
+		})
+	}
+}

@@ -173,7 +173,7 @@ func (c *Client) beginTelling(answer mcp.Result) <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := &c.roots
-	news := r.missed || !bytes.Equal(r.known.Raw(), answer.Raw())
+	news := !bytes.Equal(r.known.Raw(), answer.Raw())
 	if !c.keepRoots(answer) || !news {
 		return nil
 	}

@@ -95,13 +95,15 @@ func TestRootsAreLearntBeforeTheFirstCall_B041_B151(t *testing.T) {
 // TestWhoIsAskedForRootsBefore: nobody for a server that does not want them, or who
 // can be asked at any time.
 func TestWhoIsAskedForRootsBefore(t *testing.T) {
-	missed := func(t *testing.T, c *session.Client) {
+	missed := func(t *testing.T, w *wire, c *session.Client) {
+		n := len(w.all("reply"))
 		c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
+		w.await(t, n+1, "reply")
 	}
 	for _, tt := range []struct {
 		name         string
 		capabilities string
-		before       func(*testing.T, *session.Client)
+		before       func(*testing.T, *wire, *session.Client)
 		req          *mcp.Request
 		asked        int32
 		pings        int
@@ -111,22 +113,21 @@ func TestWhoIsAskedForRootsBefore(t *testing.T) {
 		{"under resources/read", asksEverything, missed, &mcp.Request{Method: mcp.MethodReadResource, Meta: modernMeta("m")}, 1, 1},
 		{"under a list", asksEverything, missed, &mcp.Request{Method: mcp.MethodListTools, Meta: modernMeta("m")}, 0, 0},
 		{"a server that has not", asksEverything, nil, toolCall(modernMeta("m")), 0, 1},
-		{"a server that has asked something else", asksEverything, func(t *testing.T, c *session.Client) {
+		{"a server that has asked something else", asksEverything, func(t *testing.T, w *wire, c *session.Client) {
 			c.Asked(t.Context(), ask(t, "1", mcp.MethodElicit), nil)
 		}, toolCall(modernMeta("m")), 0, 1},
 		{"a client without roots", `{"elicitation":{}}`, missed, toolCall(modernMeta("m")), 0, 0},
 		{"a legacy client", asksEverything, missed, toolCall(legacyMeta("m", "")), 0, 0},
-		{"a session that listens", asksEverything, func(t *testing.T, c *session.Client) {
-			missed(t, c)
+		{"a session that listens", asksEverything, func(t *testing.T, w *wire, c *session.Client) {
 			listen(t, c, legacyMeta("m", ""), mcp.Filter{Session: true})
-			missed(t, c)
+			missed(t, w, c)
 		}, toolCall(mcp.Metadata{Session: "m"}), 0, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWire(nil)
 			c := connected(t, w, tt.capabilities)
 			if tt.before != nil {
-				tt.before(t, c)
+				tt.before(t, w, c)
 			}
 			caller := newRooted("") // cannot be asked: the call goes on without
 			for range 2 {
@@ -401,6 +402,24 @@ func TestRootsOutliveTheCallThatIsAsked(t *testing.T) {
 	}
 }
 
+// TestRootsOfLegacyClientsAreNotKept: they are asked each time, and when they have
+// gone nobody is.
+func TestRootsOfLegacyClientsAreNotKept(t *testing.T) {
+	w := newWire(nil)
+	c := connected(t, w, asksEverything)
+	for _, want := range []string{rootsA, rootsB} {
+		l, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+		l.ask = newRooted(want).ask
+		c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
+		w.await(t, 1, "reply 1 "+want)
+		r.stop()
+	}
+	c.Asked(t.Context(), ask(t, "2", mcp.MethodListRoots), nil)
+	if got := w.all("reply 2"); !slices.Equal(got, []string{"reply 2 error -32603"}) {
+		t.Errorf("answered %q", got)
+	}
+}
+
 // TestUnattributedQuestionsAreCounted, refused whatever they ask, and not guessed.
 func TestUnattributedQuestionsAreCounted_B151(t *testing.T) {
 	for _, method := range []string{mcp.MethodElicit, mcp.MethodCreateMessage, mcp.MethodListRoots, "vendor/x"} {
@@ -425,5 +444,18 @@ func TestUnattributedQuestionsAreCounted_B151(t *testing.T) {
 				r.stop()
 			}
 		})
+	}
+}
+
+// TestSeveralSessionsThatListen: a question outside calls may be meant for either.
+func TestSeveralSessionsThatListen_B151(t *testing.T) {
+	w := newWire(nil)
+	c := connected(t, w, asksEverything)
+	for _, client := range []string{"a", "b"} {
+		listen(t, c, legacyMeta(client, ""), mcp.Filter{Session: true})
+	}
+	c.Asked(t.Context(), ask(t, "7", mcp.MethodElicit), nil)
+	if got := w.all("reply"); !slices.Equal(got, []string{"reply 7 error -32603"}) || c.Unattributed() != 1 {
+		t.Errorf("answered %q, %d counted", got, c.Unattributed())
 	}
 }

@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -202,6 +205,7 @@ func (s *Server) handle(ctx context.Context, m *jsonrpc.Message, out Outlet, cal
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: a notification has no id")
 	}
 	meta.ProgressToken = mcp.ReadProgressToken(&m.Meta)
+	meta.TakesTasks = method == mcp.MethodCallTool
 	return call(ctx, m.ID, &mcp.Request{Method: method, ID: m.ID, Params: m.Body, Meta: meta}, out)
 }
 
@@ -211,8 +215,8 @@ func (s *Server) call(ctx context.Context, id jsonrpc.ID, req *mcp.Request, out 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	key := id.Key()
-	if !s.begin(key, cancel) {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", id.Raw())
+	if err := s.begin(key, cancel); err != nil {
+		return mcp.Result{}, err
 	}
 	defer s.end(key)
 	return s.callOwned(ctx, id, req, out)
@@ -229,14 +233,19 @@ func (s *Server) callOwned(ctx context.Context, _ jsonrpc.ID, req *mcp.Request, 
 	return forLegacyClient(req.Method, result)
 }
 
-func (s *Server) begin(key string, cancel context.CancelCauseFunc) bool {
+// begin takes up a request, until end. Nobody would cancel one that begins after
+// Close.
+func (s *Server) begin(key string, cancel context.CancelCauseFunc) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed, Public: "the session has ended"}
+	}
 	if _, taken := s.serving[key]; taken {
-		return false
+		return jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Invalid Request: id %.80s is in flight already", key)
 	}
 	s.serving[key] = cancel
-	return true
+	return nil
 }
 
 func (s *Server) end(key string) {
@@ -330,10 +339,14 @@ func (s *Server) EndAnswers() {
 
 // A caller is the way back to the client for one request.
 type caller struct {
-	session *Server
-	out     Outlet
-	req     *mcp.Request // nil outside requests
+	session  *Server
+	out      Outlet
+	req      *mcp.Request  // nil outside requests
+	progress atomic.Uint64 // bits of the last that the client was told
 }
+
+// progressed returns the progress that the client was last told.
+func (c *caller) progressed() float64 { return math.Float64frombits(c.progress.Load()) }
 
 // Notify implements [mcp.Caller]. It lets through what the request, or the
 // session, has asked for.
@@ -345,6 +358,12 @@ func (c *caller) Notify(ctx context.Context, n *mcp.Notification) error {
 		if c.req.Meta.ProgressToken.IsZero() {
 			return nil
 		}
+		raw, _ := n.Params.Lookup("progress")
+		if progress, err := strconv.ParseFloat(string(raw), 64); err == nil {
+			c.progress.Store(math.Float64bits(progress))
+		}
+	case mcp.NotificationTask:
+		return nil // not of its revision
 	case mcp.NotificationMessage:
 		level, _ := n.Params.LookupString("level")
 		if !wantsLog(c.req, mcp.Level(level)) {

@@ -544,3 +544,22 @@ func TestEndIsToldWhenTheLastUserHasLeft_B103(t *testing.T) {
 		want("closed", used, idle, closed)
 	})
 }
+
+// TestRequestThatBeginsAfterClose: nobody would cancel it.
+func TestRequestThatBeginsAfterClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &backend{serve: func(ctx context.Context, _ *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			<-ctx.Done()
+			return mcp.Result{}, context.Cause(ctx)
+		}}
+		s := serving(t, b)
+		s.Close()
+		_, err := s.Handle(t.Context(), scan(t, `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x"}}`), nil)
+		if !errors.Is(err, mcp.ErrClosed) || mcp.OutcomeOf(err) != mcp.NotSent {
+			t.Errorf("got %v", err)
+		}
+		if n := b.count(mcp.MethodCallTool); n != 0 {
+			t.Errorf("the handler got %d calls", n)
+		}
+	})
+}

@@ -172,19 +172,26 @@ func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
 	n := &mcp.Notification{Method: mcp.MethodName(m.Method), Params: m.Body}
 	switch n.Method {
 	case mcp.NotificationProgress:
-		c.calls.Progress(n)
+		if !c.calls.Progress(n) {
+			c.taskProgress(n)
+		}
 	case mcp.NotificationMessage:
 		c.logMessage(n, on)
 	case mcp.NotificationCancelled:
 		c.withdraw(n)
 	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
 		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated:
+		if n.Method == mcp.NotificationToolsListChanged {
+			c.toolTasks.changed()
+		}
 		listeners, _ := c.listening(func(f *mcp.Filter) bool { return f.Wants(n) })
 		for _, call := range listeners {
 			call.Notify(n)
 		}
 	default:
-		c.foreign(n, on)
+		if n.Method != mcp.NotificationTaskStatus || !c.taskStatus(n) {
+			c.foreign(n, on)
+		}
 	}
 }
 
@@ -242,6 +249,12 @@ func (c *Client) sessionListeners() (call *inflight.Call, several bool) {
 func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	text, _ := n.Params.LookupString("level")
 	wants := func(req *mcp.Request) bool { return wantsLog(req, mcp.Level(text)) }
+	if call, known := c.callFor(mcp.RelatedTask(&n.Params)); known {
+		on = call
+		if on == nil {
+			return
+		}
+	}
 	if on != nil {
 		if wants(on.Request) {
 			on.Notify(n)
@@ -252,7 +265,7 @@ func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	if several || owner != nil && owner.Notify(n) {
 		return
 	}
-	if listener := c.sessionListener(); listener != nil && wants(listener.Request) {
+	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {
 		listener.Notify(n)
 	}
 }

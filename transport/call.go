@@ -72,10 +72,27 @@ func (c *Conn) notSent(ctx context.Context, method string, err error) error {
 		return e
 	}
 	e.Kind = mcp.ConnectionLost
-	if cause := c.Err(); cause != nil {
+	if cause := c.awaitEnd(ctx); cause != nil {
 		e.Err = cause
 	}
 	return e
+}
+
+// endWait is how long a link to which nothing can be written may take to end.
+const endWait = time.Second
+
+// awaitEnd returns why the link has ended, nil if it has not. A server that has
+// exited is often met by a write before its output is read to the end, which tells
+// more.
+func (c *Conn) awaitEnd(ctx context.Context) error {
+	timer := time.NewTimer(endWait)
+	defer timer.Stop()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return c.Err()
 }
 
 // kindOf returns how a call failed that was given up because of its context or

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -430,6 +432,31 @@ func TestCloseDuringCalls_B058_P1(t *testing.T) {
 			if e := c.failure(t); e.Kind != mcp.ConnectionLost {
 				t.Errorf("failed with %v", e)
 			}
+		}
+	}
+}
+
+// TestWhyAServerEndedIsTold: it takes no more before the end of its output is read,
+// which tells why.
+func TestWhyAServerEndedIsTold_D18(t *testing.T) {
+	for _, era := range []mcp.Era{mcp.Legacy, mcp.NoEra} {
+		output, exit := io.Pipe()
+		input, gone, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = input.Close()
+		time.AfterFunc(50*time.Millisecond, func() { _ = exit.Close() })
+		exited := errors.New("exit status 3")
+		link := transport.NewLineLink(output, gone, func() error { return errors.Join(output.Close(), gone.Close()) }, transport.LineOptions{
+			Explain: func(error) error { return exited },
+		})
+		_, err = transport.Dial(t.Context(), link, transport.DialOptions{Era: era})
+		if !errors.Is(err, exited) || mcp.OutcomeOf(err) != mcp.NotSent {
+			t.Errorf("%v: got %v", era, err)
+		}
+		if era == mcp.NoEra && !errors.Is(err, transport.ErrProbeEnded) {
+			t.Errorf("it is not said that the probe was not survived: %v", err)
 		}
 	}
 }

@@ -20,7 +20,7 @@ type modern struct {
 
 // Handle implements [mcp.Handler].
 func (s *modern) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if mcp.IsLegacyOnly(req.Method) {
+	if req.IsLegacyOnly() {
 		if req.Notification {
 			return mcp.Result{}, nil
 		}
@@ -84,7 +84,7 @@ func (s *modern) Notified(m *jsonrpc.Message, _ *inflight.Call) {
 	case mcp.NotificationCancelled:
 		s.tornDown(n)
 	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
-		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated:
+		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated, mcp.NotificationTask:
 		// Some servers leave the subscription id out.
 		for _, call := range s.wanting(n) {
 			call.Notify(n)

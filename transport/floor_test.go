@@ -139,6 +139,38 @@ func TestWaitingForATurnIsBounded(t *testing.T) {
 	})
 }
 
+// TestTurnThatComesTooLate: a call is given up just before it gets the turn.
+func TestTurnThatComesTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var giveUp context.CancelCauseFunc
+		release := make(chan struct{})
+		f := &farm{era: mcp.Legacy, dialed: func(_ int, e *fakeEdge) error {
+			e.handle = func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+				if req.Meta.Session == "a" {
+					<-release
+					giveUp(context.Canceled) // and at once the turn is free
+				}
+				return mcp.Result{}, nil
+			}
+			return nil
+		}}
+		p := newPool(t, f, serialized)
+		for range 30 {
+			first := start(t, p, toolCall(legacyMeta("a")), mcp.NoCaller{})
+			synctest.Wait()
+			given := start(t, p, toolCall(legacyMeta("b")), mcp.NoCaller{})
+			synctest.Wait()
+			giveUp = given.cancel
+			release <- struct{}{}
+			for _, c := range []*call{first, given, start(t, p, toolCall(legacyMeta("c")), mcp.NoCaller{})} {
+				if _, err := c.wait(t); err != nil && c != given {
+					t.Fatal(err)
+				}
+			}
+		}
+	})
+}
+
 // TestWhatTakesNoTurn goes to the server while another client's call is in flight.
 func TestWhatTakesNoTurn(t *testing.T) {
 	for _, tt := range []struct {

@@ -104,7 +104,7 @@ func (c *ModernCaller) listensFor(n *mcp.Notification) bool {
 	case mcp.NotificationMessage, mcp.NotificationProgress:
 		return false
 	case mcp.NotificationToolsListChanged, mcp.NotificationPromptsListChanged,
-		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated:
+		mcp.NotificationResourcesListChanged, mcp.NotificationResourceUpdated, mcp.NotificationTask:
 	default:
 		return true
 	}
@@ -139,6 +139,7 @@ func NewModernReply(req *mcp.Request, id jsonrpc.ID, result mcp.Result, err erro
 	switch req.Method {
 	case mcp.MethodDiscover:
 		result = mcp.WithSupportedVersions(&result, Served(served))
+		result = mcp.WithoutLegacyTasks(result)
 	case mcp.MethodListen:
 		result.Value = mcp.WithSubscription(&result.Value, id)
 	}

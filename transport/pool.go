@@ -336,14 +336,12 @@ func (p *Pool) discard(c *pooled) {
 // run dials and then waits for the connection's end.
 func (p *Pool) run(c *pooled) {
 	edge, err := p.dial(p.ctx, c.terms.told)
-	if err != nil {
-		edge = nil // what a dial function returns with an error may be a nil *Conn
-	}
 	p.mu.Lock()
-	c.edge, c.err = edge, err
 	if err != nil {
+		c.err = err // and no edge, whatever dial has returned besides
 		p.failed(c, err)
 	} else {
+		c.edge = edge
 		p.succeeded(c)
 	}
 	p.mu.Unlock()

@@ -110,6 +110,12 @@ func TestPoolSharesConnections(t *testing.T) {
 		meta.Principal.Subject = name
 		return meta
 	}
+	// In modern HTTP a request stands for itself.
+	http := func(client string) mcp.Metadata {
+		meta := modernMeta(client)
+		meta.Session = ""
+		return meta
+	}
 	a, b := legacyMeta("a"), legacyMeta("b")
 	for _, tt := range []struct {
 		name    string
@@ -127,6 +133,14 @@ func TestPoolSharesConnections(t *testing.T) {
 		{"legacy, other capabilities", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(a, "x"), asking(b, "y")}, 2},
 		{"legacy, other principals", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{subject(a, "1"), subject(a, "2")}, 2},
 		{"legacy, modern clients", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(modernMeta("a"), "roots"), asking(modernMeta("b"), "roots"), asking(modernMeta("b"), "sampling")}, 3},
+		{"legacy, modern HTTP, one client", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(http("a"), "roots"), asking(http("a"), "roots")}, 1},
+		{"legacy, modern HTTP, two clients", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(http("a"), "roots"), asking(http("b"), "roots")}, 2},
+		{"legacy, modern HTTP, two principals", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(subject(http("a"), "1"), "roots"), asking(subject(http("a"), "2"), "roots")}, 2},
+		{"legacy, modern HTTP, other capabilities from now on", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{asking(http("a"), "roots"), asking(http("a"), "sampling")}, 2},
+		{"legacy, principals whose names run together", mcp.Legacy, transport.PoolOptions{}, []mcp.Metadata{
+			{Principal: mcp.Principal{Issuer: "i\x00", Subject: "s"}}, {Principal: mcp.Principal{Issuer: "i", Subject: "\x00s"}}}, 2},
+		{"legacy, elicitation, serialized", mcp.Legacy, transport.PoolOptions{Isolation: transport.Serialized}, []mcp.Metadata{asking(a, "elicitation"), asking(b, "elicitation"), asking(http("c"), "elicitation")}, 1},
+		{"legacy, other capabilities, serialized", mcp.Legacy, transport.PoolOptions{Isolation: transport.Serialized}, []mcp.Metadata{asking(a, "elicitation"), b}, 2},
 		{"modern", mcp.Modern, transport.PoolOptions{Isolation: transport.PerClient}, []mcp.Metadata{asking(modernMeta("a"), "roots"), modernMeta("b"), subject(modernMeta("c"), "x")}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -500,20 +514,19 @@ func TestClosedPool_D131(t *testing.T) {
 	})
 }
 
-// TestPoolIsClosedWhileItDials: what a dial function returns with its error is no
-// connection, even if it is not nil as an interface, as with `return transport.Dial(...)`.
-func TestPoolIsClosedWhileItDials(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
-			<-ctx.Done()
-			var none *transport.Conn
-			return none, ctx.Err()
-		}, transport.PoolOptions{})
-		pending := start(t, p, toolCall(legacyMeta("a")), mcp.NoCaller{})
-		synctest.Wait()
-		if err := p.Close(); err != nil {
-			t.Error(err)
-		}
-		<-pending.done
-	})
+// TestFailedDialLeavesNoEdge: a nil pointer in an interface is one as well.
+func TestFailedDialLeavesNoEdge(t *testing.T) {
+	pool := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
+		var none *transport.Conn
+		<-ctx.Done()
+		return none, ctx.Err()
+	}, transport.PoolOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := pool.Handle(ctx, &mcp.Request{Method: mcp.MethodListTools}, mcp.NoCaller{}); err == nil {
+		t.Error("the call succeeded")
+	}
+	if err := pool.Close(); err != nil {
+		t.Error(err)
+	}
 }

@@ -270,7 +270,9 @@ func TestWithdrawnQuestionOfAParkedCall_B151(t *testing.T) {
 func TestPagesOfALegacyServerForAModernClient(t *testing.T) {
 	conn, server := connect(t, transport.DialOptions{Capabilities: []byte(`{"elicitation":{"url":{}}}`)}, transport.LineOptions{})
 	p, _ := serve(t, conn, transport.ServeOptions{})
-	withURL := func(line string) string { return strings.Replace(line, `"elicitation":{}`, `"elicitation":{"url":{}}`, 1) }
+	withURL := func(line string) string {
+		return strings.Replace(line, `"elicitation":{}`, `"elicitation":{"url":{}}`, 1)
+	}
 	complete := `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"e"}}`
 	p.say(withURL(askCall(`1`, `{}`)))
 	call := server.expect(mcp.MethodCallTool)
@@ -289,4 +291,70 @@ func TestPagesOfALegacyServerForAModernClient(t *testing.T) {
 	if got := p.line(); got != `{"jsonrpc":"2.0","id":2,"result":{"done":true,"resultType":"complete"}}` {
 		t.Errorf("got %s", got)
 	}
+}
+
+// TestSeveralQuestionsOfALegacyServer at once, and again in the next round: each gets
+// its own answer, under whichever retry it is asked.
+func TestSeveralQuestionsOfALegacyServer_B151(t *testing.T) {
+	const declared = `{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}},"roots":{}}`
+	conn, server := connect(t, transport.DialOptions{Capabilities: []byte(declared)}, transport.LineOptions{})
+	p, _ := serve(t, conn, transport.ServeOptions{})
+	questions := map[string]string{
+		"1": `"method":"elicitation/create","params":{"message":"?"}`,
+		"2": `"method":"sampling/createMessage","params":{"messages":[],"maxTokens":1,"tools":[{"name":"t"}]}`,
+		"3": `"method":"roots/list"`,
+		"4": `"method":"elicitation/create","params":{"mode":"url","url":"https://a"}`,
+	}
+	var playing sync.WaitGroup
+	playing.Go(func() {
+		server.answer(server.expect(mcp.MethodPing), `{}`)
+		call := server.expect(mcp.MethodCallTool)
+		for round := range 2 {
+			for id, question := range questions {
+				server.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":"%d.%s",%s}`, round, id, question))
+			}
+			for range questions {
+				got := server.message()
+				id, _ := jsonrpc.Unquote(got.ID.Raw())
+				if want := `{"of":"` + wordIn(questions[id[2:]]) + `"}`; got.Failed || string(got.Body.Raw()) != want {
+					t.Errorf("%s is answered %s, not %s", id, got.Body.Raw(), want)
+				}
+			}
+		}
+		server.answer(call, `{"done":true}`)
+	})
+	line := strings.Replace(askCall(`1`, `{}`), `{"elicitation":{}}`, declared, 1)
+	asked := make(map[string]bool)
+	for p.say(line); ; p.say(line) {
+		m := p.message()
+		requests := m.Body.Get("inputRequests")
+		if requests.IsZero() {
+			if string(m.Body.Raw()) != `{"done":true,"resultType":"complete"}` {
+				t.Errorf("got %s", m.Body.Raw())
+			}
+			break
+		}
+		var answers []string
+		for key, raw := range requests.Members() {
+			asked[key] = true
+			answers = append(answers, fmt.Sprintf(`"%s":{"of":"%s"}`, key, wordIn(string(raw))))
+		}
+		state, _ := m.Body.Lookup("requestState")
+		line = strings.Replace(askCall(`1`, `{}`), `{"elicitation":{}}`, declared, 1)
+		line = strings.Replace(line, `"name":`, `"inputResponses":{`+strings.Join(answers, ",")+`},"requestState":`+string(state)+`,"name":`, 1)
+	}
+	playing.Wait()
+	if len(asked) != 8 {
+		t.Errorf("%d questions were put", len(asked))
+	}
+}
+
+// wordIn tells the questions of a test apart.
+func wordIn(question string) string {
+	for _, word := range []string{"url", "sampling", "roots", "elicitation"} {
+		if strings.Contains(question, word) {
+			return word
+		}
+	}
+	return ""
 }

@@ -74,17 +74,6 @@ func (d *dialer) pool(options transport.PoolOptions) *transport.Pool {
 	return transport.NewPool(d.dial, options)
 }
 
-func parseIsolation(text string) (transport.Isolation, error) {
-	switch isolation := transport.Isolation(text); isolation {
-	case transport.Shared, transport.PerClient, transport.Serialized:
-		return isolation, nil
-	}
-	if text == "auto" {
-		return transport.Automatic, nil
-	}
-	return "", usagef("", "--isolation must be auto, shared, per-client or serialized, not %q", text)
-}
-
 // newDemo returns the built-in server.
 func newDemo() mcp.Handler { return demo.New(version()) }
 
@@ -100,6 +89,7 @@ type listener struct {
 type listenOptions struct {
 	streams     Streams
 	handler     mcp.Handler
+	era         mcp.Era // of the clients that are served; NoEra for all
 	hosts       []string
 	origins     []string
 	allowRemote bool
@@ -110,7 +100,7 @@ type listenOptions struct {
 func listen(a address, o *listenOptions) (*listener, error) {
 	if a.stdio {
 		options := &stdio.ServeOptions{
-			ServeOptions: transport.ServeOptions{Fallback: implementation(), Logger: o.logger},
+			ServeOptions: transport.ServeOptions{Era: o.era, Fallback: implementation(), Logger: o.logger},
 			In:           o.streams.In, Out: o.streams.Out, Tap: o.tap,
 		}
 		return &listener{
@@ -121,7 +111,7 @@ func listen(a address, o *listenOptions) (*listener, error) {
 	}
 	server, err := streamable.Listen(a.host, o.handler, &streamable.ServerOptions{
 		HandlerOptions: streamable.HandlerOptions{
-			Fallback: implementation(), Logger: o.logger, Tap: o.tap,
+			Era: o.era, Fallback: implementation(), Logger: o.logger, Tap: o.tap,
 			AllowedHosts: o.hosts, AllowedOrigins: o.origins,
 		},
 		Path: a.path, AllowRemote: o.allowRemote,

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
+
+	"github.com/spf13/cobra"
 )
 
 // AppendMasked is appendMasked, and CodeOf codeOf.
@@ -14,6 +17,17 @@ var (
 	AppendMasked = appendMasked
 	CodeOf       = codeOf
 )
+
+// PoolOptions returns what flags of serve say about connections.
+func PoolOptions(args ...string) (transport.PoolOptions, error) {
+	var f poolFlags
+	cmd := new(cobra.Command)
+	f.add(cmd)
+	if err := cmd.ParseFlags(args); err != nil {
+		return transport.PoolOptions{}, err
+	}
+	return f.options(cmd)
+}
 
 // GuideRequest returns the request that the guide to the demo tells people to
 // make.

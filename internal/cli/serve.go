@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -22,6 +21,7 @@ type serveOptions struct {
 
 	// From the flags and arguments, checked.
 	target    *target // nil for the demo
+	demoEra   mcp.Era // clients that the demo is restricted to
 	addresses []address
 	pool      transport.PoolOptions
 	logger    *slog.Logger
@@ -32,11 +32,8 @@ type serveOptions struct {
 // serveFlags are the flags as they came.
 type serveFlags struct {
 	targetFlags
+	poolFlags
 	listen      []string
-	isolation   string
-	maxConns    int
-	idle        time.Duration
-	turnWait    time.Duration
 	trace       string
 	logLevel    string
 	hosts       []string
@@ -77,14 +74,10 @@ func newServeCmd(a *app) *cobra.Command {
 	fs, f := cmd.Flags(), &o.flags
 	fs.SortFlags = false
 	fs.StringArrayVar(&f.listen, "listen", nil, "serve at `URL`: http://HOST:PORT[/PATH], or stdio\n(repeatable; default "+defaultListen+")")
-	f.add(cmd)
+	f.targetFlags.add(cmd)
 	fs.DurationVar(&f.timeout, "timeout", transport.DefaultMaxCall, "end a call after `TIME`")
 	fs.Lookup("timeout").DefValue = "1h"
-	fs.StringVar(&f.isolation, "isolation", "auto", "`HOW` clients share connections to a legacy server: shared,\nper-client, serialized (shared, one client at a time), or\nauto: shared unless they can be asked something")
-	fs.IntVar(&f.maxConns, "max-connections", transport.DefaultMaxConns, "have at most `N` connections to the server")
-	fs.DurationVar(&f.idle, "idle", transport.DefaultIdle, "close a connection that nobody has used for `TIME`")
-	fs.Lookup("idle").DefValue = "5m"
-	fs.DurationVar(&f.turnWait, "turn-wait", transport.DefaultTurnWait, "fail a call that another client has held up for `TIME`,\nwith --isolation serialized")
+	f.poolFlags.add(cmd)
 	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for `HOST`, too (repeatable)")
 	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let web pages of `ORIGIN` in (repeatable)")
 	fs.BoolVar(&f.allowRemote, "allow-remote", false, "serve beyond loopback without authentication")
@@ -104,10 +97,15 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if o.target != nil && o.target.demo {
 		o.target = nil
 	}
+	if o.target == nil {
+		if o.demoEra, err = parseEra(f.era); err != nil {
+			return err
+		}
+	}
 	if o.addresses, err = parseAddresses(f.listen); err != nil {
 		return err
 	}
-	if o.pool, err = f.pool(cmd); err != nil {
+	if o.pool, err = f.poolFlags.options(cmd); err != nil {
 		return err
 	}
 	if f.timeout <= 0 {
@@ -115,24 +113,6 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	o.logger, err = o.newLogger(f.logLevel)
 	return err
-}
-
-// pool returns how connections to the server are kept.
-func (f *serveFlags) pool(cmd *cobra.Command) (transport.PoolOptions, error) {
-	isolation, err := parseIsolation(f.isolation)
-	switch {
-	case err != nil:
-		return transport.PoolOptions{}, err
-	case f.maxConns <= 0:
-		return transport.PoolOptions{}, usagef("", "--max-connections must be more than 0")
-	case f.idle <= 0:
-		return transport.PoolOptions{}, usagef("", "--idle must be more than 0")
-	case f.turnWait <= 0:
-		return transport.PoolOptions{}, usagef("", "--turn-wait must be more than 0")
-	case isolation != transport.Serialized && cmd.Flags().Changed("turn-wait"):
-		return transport.PoolOptions{}, usagef("", "--turn-wait is for --isolation serialized")
-	}
-	return transport.PoolOptions{Isolation: isolation, MaxConns: f.maxConns, Idle: f.idle, TurnWait: f.turnWait}, nil
 }
 
 // newLogger returns a log to stderr.
@@ -170,7 +150,7 @@ func serveRun(ctx context.Context, o *serveOptions) (err error) {
 	}
 	handler, closeHandler := o.handler(trace)
 	listeners, err := listenAll(o.addresses, &listenOptions{
-		streams: o.Streams, handler: handler,
+		streams: o.Streams, handler: handler, era: o.demoEra,
 		hosts: o.flags.hosts, origins: o.flags.origins, allowRemote: o.flags.allowRemote,
 		logger: o.logger, tap: trace.tap("listen"),
 	})

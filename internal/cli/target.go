@@ -92,7 +92,7 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (*target, error)
 			"one target was expected, not %d", len(before))
 	case len(before) == 0 && command == nil:
 		return nil, f.unused(cmd, "needs a server: a URL, or a command after --",
-			"header", "transport", "env", "cwd", "era", "timeout", "isolation",
+			"header", "transport", "env", "cwd", "timeout", "isolation",
 			"max-connections", "idle", "turn-wait")
 	case command != nil:
 		return f.commandTarget(cmd, command)

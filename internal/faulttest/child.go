@@ -20,7 +20,11 @@ import (
 )
 
 // childVar holds the plan of a child. A process that has it is one.
-const childVar = "MCPSPLICE_FAULTTEST_CHILD"
+const childVar = childPrefix + "CHILD"
+
+// childPrefix begins the variables that make a process a child, of this package or
+// of one that builds on it.
+const childPrefix = "MCPSPLICE_FAULTTEST_"
 
 // A Child is a program of scripts. It is started as [Executable] with the
 // environment [Child.Env].

@@ -22,7 +22,7 @@ func Processes(dir string) []int {
 			continue
 		}
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
-		if err == nil && bytes.Contains(env, []byte(childVar+"=")) && bytes.Contains(env, []byte(dir)) {
+		if err == nil && bytes.Contains(env, []byte(childPrefix)) && bytes.Contains(env, []byte(dir)) {
 			found = append(found, pid)
 		}
 	}

@@ -20,7 +20,8 @@ type Calls struct {
 	mu    sync.Mutex
 	last  int64
 	calls map[int64]*Call
-	err   error // why no call can be started any more
+	left  map[int64]leftCall // ended without a response, by id; guarded by mu
+	err   error              // why no call can be started any more
 
 	dropped atomic.Int64
 }
@@ -99,19 +100,24 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 	}
 	if call != nil {
 		call.finish(m, nil)
+	} else if n, ok := m.ID.LooseInt(); ok {
+		c.over(n)
 	}
 	return call, loosely
 }
 
 // Progress gives a progress notification to the call whose id the peer was given
-// as token, under the token of the client. It is dropped if there is none, or if
-// the client has given none.
-func (c *Calls) Progress(n *mcp.Notification) {
+// as token, under the token of the client. It is dropped if there is none, which
+// Progress reports, or if the client has given none.
+func (c *Calls) Progress(n *mcp.Notification) bool {
 	call, _ := c.Find(mcp.ProgressToken(&n.Params))
-	if call == nil || call.token.IsZero() {
-		return
+	if call == nil {
+		return false
 	}
-	call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	if !call.token.IsZero() {
+		call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	}
+	return true
 }
 
 // only returns the one call in flight that waits for a response.
@@ -164,10 +170,11 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // Owner returns the call that a message belongs to which does not say so: the
 // oldest one in flight that may carry it, provided that all calls in flight are
 // of one client. Calls that wait for an answer of the client come last: they may
-// wait for long, and have nothing to say or to ask meanwhile. A call that has its
-// response owns nothing, but its client counts until [Call.End]. Several says that
-// the calls are of more than one client, in which case nobody guesses. Listen
-// calls and this process's own do not count.
+// wait for long, and have nothing to say or to ask meanwhile. A call that is over
+// owns nothing, but its client counts until [Call.End]; so does, for a while, that of
+// a call which ended without a response, since the peer may still work on it. Several
+// says that the calls are of more than one client, in which case nobody guesses.
+// Listen calls and this process's own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,11 +188,31 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 		} else if call.client() != first.client() {
 			return nil, true
 		}
-		if may(call.Request) && !call.isFinished() && (owner == nil || call.before(owner)) {
+		if may(call.Request) && !call.Over() && (owner == nil || call.before(owner)) {
 			owner = call
 		}
 	}
+	if first != nil && c.leftByOthers(first.client()) {
+		return nil, true
+	}
 	return owner, false
+}
+
+// Of returns the oldest call of a client that may carry a message, as [Calls.Owner]
+// does, nil if there is none.
+func (c *Calls) Of(client string, may func(*Call) bool) *Call {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var oldest *Call
+	for _, call := range c.calls {
+		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.Over() || !may(call) {
+			continue
+		}
+		if oldest == nil || call.before(oldest) {
+			oldest = call
+		}
+	}
+	return oldest
 }
 
 // before reports whether c rather than other owns a message.
@@ -201,12 +228,6 @@ func (c *Call) asks() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.open > 0
-}
-
-func (c *Call) isFinished() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.finished
 }
 
 // Listening returns the listen calls in flight that may says yes to, and whether
@@ -244,9 +265,7 @@ func (c *Call) missed() {
 // nobody's. Questions that were never put learn that by a context that has
 // ended.
 func (c *Call) End() {
-	c.calls.mu.Lock()
-	delete(c.calls.calls, c.ID)
-	c.calls.mu.Unlock()
+	c.calls.end(c)
 	c.Finish(context.Canceled)
 	items, _, _ := c.take()
 	for i := range items {

@@ -302,3 +302,34 @@ func TestEveryCallEndsOnce_P1(t *testing.T) {
 		t.Errorf("%d questions were taken, %d answered", q, a)
 	}
 }
+
+// TestOwnerIsNotOver: a call that has its response, or that was given up, may be in
+// flight a moment longer on a busy machine. What comes then is not its.
+func TestOwnerIsNotOver_B151(t *testing.T) {
+	for name, end := range map[string]func(*inflight.Call){
+		"answered": func(call *inflight.Call) { call.Reply(&jsonrpc.Message{}) },
+		"failed":   func(call *inflight.Call) { call.Finish(errors.New("lost")) },
+		"given up": func(call *inflight.Call) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := call.Wait(ctx, mcp.NoCaller{}, 0); err == nil {
+				t.Error("it has a response")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var calls inflight.Calls
+			over, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+			end(over)
+			if !over.Over() || second.Over() {
+				t.Errorf("over: %t, %t", over.Over(), second.Over())
+			}
+			if owner, several := calls.Owner(always); owner != second || several {
+				t.Errorf("the owner is %v, several %t", owner, several)
+			}
+			if over.Ask(1, func(context.Context, mcp.Caller) {}) {
+				t.Error("a call that is over took a question")
+			}
+		})
+	}
+}

@@ -45,6 +45,7 @@ type Call struct {
 	prompt   Prompt // takes notifications past the inbox; nil for nobody
 	bytes    int    // of the notifications in inbox
 	finished bool
+	left     bool // Wait has returned without a response
 	reply    jsonrpc.Message
 	err      error
 	open     int // questions that have not been answered
@@ -68,8 +69,14 @@ type Prompt interface {
 	Missed()
 }
 
-// client returns the key of the client that made the call. calls.mu is held, and
-// the call is in flight.
+// Client returns the key of the client that made the call, which is in flight.
+func (c *Call) Client() string {
+	c.calls.mu.Lock()
+	defer c.calls.mu.Unlock()
+	return c.client()
+}
+
+// client is Client. calls.mu is held.
 func (c *Call) client() string {
 	if c.key == "" {
 		c.key = c.Request.Meta.ClientKey()
@@ -133,7 +140,7 @@ func (c *Call) makeRoom(size int) {
 func (c *Call) Ask(size int, ask func(context.Context, mcp.Caller)) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.finished || c.open >= MaxQueuedMessages || c.open > 0 && c.asked+size > MaxQueuedBytes {
+	if c.finished || c.left || c.open >= MaxQueuedMessages || c.open > 0 && c.asked+size > MaxQueuedBytes {
 		return false
 	}
 	c.open++
@@ -143,8 +150,8 @@ func (c *Call) Ask(size int, ask func(context.Context, mcp.Caller)) bool {
 	return true
 }
 
-// answered counts one open question less.
-func (c *Call) answered(size int) {
+// closed counts one open question less.
+func (c *Call) closed(size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.open--
@@ -246,7 +253,16 @@ func (c *Call) late(err error) (*jsonrpc.Message, error) {
 	if c.finished {
 		return &c.reply, c.err
 	}
+	c.left = true
 	return nil, err
+}
+
+// Over reports whether the call has its response, or nobody waits for that any
+// more. It may be in flight a moment longer.
+func (c *Call) Over() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished || c.left
 }
 
 // A waiter is one running Wait.
@@ -270,7 +286,7 @@ func (w *waiter) deliver(ctx context.Context, it *item) {
 	}
 	ask, size := it.ask, it.size
 	w.questions.Go(func() {
-		defer w.call.answered(size)
+		defer w.call.closed(size)
 		ask(w.askCtx, w.caller)
 	})
 }

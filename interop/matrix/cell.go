@@ -28,9 +28,6 @@ type cell struct {
 	*client.Client
 }
 
-// name is that of a cell in reports and patterns.
-func (c *cell) name() string { return c.clientSide.name + "/" + c.serverSide.name }
-
 // openCell makes a cell, and connects its client.
 func openCell(ctx context.Context, clientSide, serverSide side) (*cell, error) {
 	c := &cell{clientSide: clientSide, serverSide: serverSide, stage: newStage()}
@@ -48,7 +45,7 @@ func openCell(ctx context.Context, clientSide, serverSide side) (*cell, error) {
 	if c.facing, err = clientSide.open(c.stage, c.pool, mcp.NoEra); err != nil {
 		return nil, errors.Join(err, c.close())
 	}
-	c.user = newUser(clientSide)
+	c.user = newUser(clientSide, clientName)
 	if c.Client, err = client.Connect(ctx, c.facing(c.client), c.user.options()); err != nil {
 		return nil, errors.Join(fmt.Errorf("connecting: %w", err), c.close())
 	}

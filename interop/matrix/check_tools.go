@@ -81,8 +81,9 @@ func sorted(j mcp.JSON) string {
 
 // toolNames are the fixture's tools, as they are listed.
 var toolNames = []string{
-	"asides", "ask", "big", "both", "both-sealed", "consent", "count", "echo", "exact", "fail", "grow", "held", "hold", "log", "meet", "open",
-	"refuse", "regional", "released", "roots", "sample", "touch", "twice", "twice-sealed", "weather", "whoami",
+	"asides", "ask", "await", "big", "bold", "both", "both-sealed", "chatter", "consent", "count", "count-asking", "echo", "exact",
+	"fail", "grow", "hold", "log", "meet", "open", "refuse", "regional", "roots", "sample", "say", "touch", "twice",
+	"twice-sealed", "weather", "whoami",
 }
 
 // checkList: all pages are followed, and lists pass as they are.

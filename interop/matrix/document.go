@@ -62,7 +62,7 @@ func markdown(all []outcome) string {
 	for _, s := range sides {
 		fmt.Fprintf(&b, "| %s | %s |\n", s.name, s.revision)
 	}
-	b.WriteString("\n| check | passes when there is |\n|---|---|\n")
+	b.WriteString("\n| check | what is checked |\n|---|---|\n")
 	for _, k := range checks {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", k.name, k.what)
 	}

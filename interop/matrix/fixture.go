@@ -102,7 +102,9 @@ func (f *fixture) addResults() {
 		return bigText(in.Bytes), nil
 	})
 	f.AddTool(mcp.Tool{Name: "exact"}, exact)
-	f.AddTool(mcp.Tool{Name: asidesTool}, nil) // see Handle
+	for _, name := range []string{asidesTool, chatterTool, boldTool} {
+		f.AddTool(mcp.Tool{Name: name}, nil) // see Handle
+	}
 	f.AddTool(mcp.Tool{Name: "whoami"}, whoami)
 }
 

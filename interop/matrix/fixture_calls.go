@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
-	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/server"
 )
 
@@ -17,26 +17,29 @@ type keyed struct {
 func (f *fixture) addCalls() {
 	tool(f, "count", count)
 	tool(f, "log", func(ctx context.Context, c *server.Call, _ none) (string, error) {
-		for _, level := range []mcp.Level{"debug", "info", "warning", "error"} {
+		for _, level := range levels {
 			if err := c.Log(ctx, level, "fixture", "at "+string(level)); err != nil {
 				return "", err
 			}
 		}
 		return "logged", nil
 	})
-	// Hold returns when it is cancelled. Held tells that one has begun, and
-	// released that it was cancelled.
+	// Say has something happen, as await knows it.
+	tool(f, "say", func(_ context.Context, _ *server.Call, in keyed) (string, error) {
+		f.events.happen(in.Key)
+		return "said", nil
+	})
+	tool(f, "await", func(ctx context.Context, _ *server.Call, in keyed) (string, error) {
+		return "happened", f.events.await(ctx, in.Key)
+	})
+	// Hold returns when it is cancelled.
 	tool(f, "hold", func(ctx context.Context, _ *server.Call, in keyed) (string, error) {
 		f.events.happen("held " + in.Key)
 		<-ctx.Done()
 		f.events.happen("released " + in.Key)
 		return "", ctx.Err()
 	})
-	for _, name := range []string{"held", "released"} {
-		tool(f, name, func(ctx context.Context, _ *server.Call, in keyed) (string, error) {
-			return name, f.events.await(ctx, name+" "+in.Key)
-		})
-	}
+	tool(f, "count-asking", f.countAsking)
 	tool(f, "meet", f.meet)
 	tool(f, "touch", func(_ context.Context, _ *server.Call, in struct {
 		URI string `json:"uri"`
@@ -63,6 +66,36 @@ func count(ctx context.Context, c *server.Call, in struct {
 	}
 	return "counted", nil
 }
+
+// countAsking tells of its progress before it asks, while the question is open, and
+// after that.
+func (f *fixture) countAsking(ctx context.Context, c *server.Call, _ none) (string, error) {
+	step := func(n int) error { return c.Progress(ctx, float64(n), 3, fmt.Sprintf("step %d", n)) }
+	if err := step(1); err != nil {
+		return "", err
+	}
+	second := make(chan error, 1)
+	go func() {
+		err := f.events.await(ctx, askedEvent)
+		if err == nil {
+			err = step(2)
+		}
+		f.events.happen(toldEvent)
+		second <- err
+	}()
+	text, err := sample(ctx, c, whileAsked)
+	if err := errors.Join(err, <-second); err != nil {
+		return "", err
+	}
+	return text, step(3)
+}
+
+// What the tool count-asking asks, and how the client and it know of each other.
+const (
+	whileAsked = "while you are asked"
+	askedEvent = "asked"
+	toldEvent  = "told"
+)
 
 // meet returns who called when another one is there as well, and has told of
 // its progress under the name that it was given.

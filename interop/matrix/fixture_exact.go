@@ -27,13 +27,68 @@ func exact(_ context.Context, c *server.Call) (mcp.Result, error) {
 // asidesTool sends bytes of its own in all messages that are no result.
 const asidesTool = "asides"
 
+// chatterTool logs at all levels, whatever its client wants.
+const chatterTool = "chatter"
+
+// boldTool asks whatever its client has declared.
+const boldTool = "bold"
+
 // Handle implements [mcp.Handler]. Package server encodes what its functions send,
-// so that one tool is not one of its functions.
+// and sends no log messages and questions that are not wanted: some tools do
+// otherwise.
 func (f *fixture) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if name, _ := req.Params.LookupString("name"); req.Method == mcp.MethodCallTool && name == asidesTool {
+	name := ""
+	if req.Method == mcp.MethodCallTool {
+		name, _ = req.Params.LookupString("name")
+	}
+	switch name {
+	case asidesTool:
 		return asides(ctx, req, caller)
+	case chatterTool:
+		return chatter(ctx, caller)
+	case boldTool:
+		return bold(ctx, req, caller)
 	}
 	return f.Server.Handle(ctx, req, caller)
+}
+
+// levels are those of the messages of the tools log and chatter.
+var levels = []mcp.Level{"debug", "info", "warning", "error"}
+
+func chatter(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	for _, level := range levels {
+		n, err := mcp.NewNotification(mcp.NotificationMessage, mcp.LogParams{
+			Level: level, Logger: "fixture", Data: mcp.JSON(`"at ` + level + `"`),
+		})
+		if err == nil {
+			err = caller.Notify(ctx, n)
+		}
+		if err != nil {
+			return mcp.Result{}, err
+		}
+	}
+	return mcp.RawResult([]byte(`{"content":[{"type":"text","text":"logged"}]}`)), nil
+}
+
+// boldQuestions are what the tool bold asks, by the argument question.
+var boldQuestions = map[string]mcp.InputRequest{
+	"form":   {Method: mcp.MethodElicit, Params: mcp.JSON(`{"message":"who?","requestedSchema":{"type":"object","properties":{}}}`)},
+	"url":    {Method: mcp.MethodElicit, Params: mcp.JSON(`{"mode":"url","message":"open","url":"` + pageURL + `","elicitationId":"1"}`)},
+	"sample": server.SampleRequest(sampling("anybody?")),
+	"roots":  server.RootsRequest(),
+}
+
+// bold tells what became of a question.
+func bold(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	arguments := req.Params.Get("arguments")
+	name, _ := arguments.LookupString("question")
+	question := boldQuestions[name]
+	answer, err := caller.Ask(ctx, &mcp.Request{Method: question.Method, Params: jsonrpc.Trusted(question.Params)})
+	text := fmt.Sprintf("refused: %v", err)
+	if err == nil {
+		text = fmt.Sprintf("answered: %s", answer.Raw())
+	}
+	return mcp.NewResult(&mcp.CallToolResult{Content: mcp.Contents{&mcp.Text{Text: text}}})
 }
 
 // What the tool asides sends. %s is the call's progress token.

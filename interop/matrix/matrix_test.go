@@ -171,6 +171,24 @@ func TestDocumentKeepsWhatIsNotTheMatrix(t *testing.T) {
 	}
 }
 
+// TestDocumentIsOfTheseChecks: whoever adds a side or a check writes the table anew.
+func TestDocumentIsOfTheseChecks(t *testing.T) {
+	text, err := os.ReadFile("../../docs/interop.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := len(sides) * len(sides) * len(checks)
+	want := []string{fmt.Sprintf("`matrix: %d/%d`", total, total)}
+	for _, k := range checks {
+		want = append(want, fmt.Sprintf("| `%s` | %s |\n", k.name, k.what))
+	}
+	for _, w := range want {
+		if !strings.Contains(string(text), w) {
+			t.Errorf("docs/interop.md lacks %q: write it by the flag -md", w)
+		}
+	}
+}
+
 // TestCellThatCannotBeMadeFailsAllItsChecks: nothing is left out in silence.
 func TestCellThatCannotBeMadeFailsAllItsChecks(t *testing.T) {
 	broken := side{name: "broken", open: func(*stage, mcp.Handler, mcp.Era) (reach, error) {

@@ -10,31 +10,48 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// What the client calls itself, and the roots that it has.
+// clientName is what the cell's own client calls itself.
+const clientName = "matrix-client"
+
+// What the client says of itself, and the roots that it has.
 var (
-	clientInfo  = mcp.Implementation{Name: "matrix-client", Title: "Zoë", Version: "4.5.6"}
+	clientInfo  = mcp.Implementation{Name: clientName, Title: "Zoë", Version: "4.5.6"}
 	clientRoots = []mcp.Root{{URI: "file:///tmp/a%20b", Name: "gr\u00fcn"}, {URI: "file:///srv"}}
 )
 
-// model is what samples for the client.
-const model = "matrix-model"
+// model is what samples for the cell's own client.
+const model = "model of " + clientName
 
 // A user answers what a server asks the client.
 type user struct {
-	side side // the client's
+	side side   // the client's
+	name string // of the client
 
 	mu    sync.Mutex
 	pages []string           // opened; guarded by mu
 	asked []mcp.ElicitParams // forms; guarded by mu
 	left  chan struct{}      // who waits for the other of two questions; guarded by mu
+	// What is done before a question is answered, by its text; guarded by mu.
+	before map[string]func(ctx context.Context) error
 }
 
-func newUser(s side) *user { return &user{side: s} }
+func newUser(s side, name string) *user {
+	return &user{side: s, name: name, before: make(map[string]func(context.Context) error)}
+}
+
+// whenAsked has f called before a question is answered.
+func (u *user) whenAsked(text string, f func(ctx context.Context) error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.before[text] = f
+}
 
 // options are those of a client that declares what its revision has.
 func (u *user) options() *client.Options {
+	info := clientInfo
+	info.Name = u.name
 	opts := &client.Options{
-		Info: clientInfo, Era: u.side.era,
+		Info: info, Era: u.side.era,
 		Sample: u.sample,
 		Roots:  func(context.Context) ([]mcp.Root, error) { return clientRoots, nil },
 	}
@@ -91,13 +108,19 @@ func (u *user) sample(ctx context.Context, params *mcp.CreateMessageParams) (*mc
 	if err != nil {
 		return nil, err
 	}
+	u.mu.Lock()
+	before := u.before[text]
+	u.mu.Unlock()
 	if strings.HasPrefix(text, "together: ") {
-		if err := u.together(ctx); err != nil {
+		before = u.together
+	}
+	if before != nil {
+		if err := before(ctx); err != nil {
 			return nil, err
 		}
 	}
 	return &mcp.CreateMessageResult{
-		Role: mcp.Assistant, Model: model, StopReason: "endTurn", Content: mcp.Contents{&mcp.Text{Text: "re: " + text}},
+		Role: mcp.Assistant, Model: "model of " + u.name, StopReason: "endTurn", Content: mcp.Contents{&mcp.Text{Text: "re: " + text}},
 	}, nil
 }
 

@@ -197,3 +197,56 @@ func TestS170SlowCallerDelaysNobodyElse(t *testing.T) {
 		t.Error("S1.45: nothing was dropped")
 	}
 }
+
+// asksTwice asks while one call is in flight, and again beside a second one.
+var asksTwice = newMode("asks twice", func(c *child) int {
+	c.handshake()
+	first := c.expect(mcp.MethodCallTool)
+	alone := c.ask("elicitation/create")
+	second := c.expect(mcp.MethodCallTool)
+	beside := c.ask("elicitation/create", "sampling/createMessage")
+	got := `{"alone":` + alone + `,"beside":` + beside + `}`
+	c.answer(first, got)
+	c.answer(second, got)
+	return c.untilEOF()
+})
+
+// An answering client answers every question by its name.
+type answering struct {
+	name  string
+	asked chan struct{}
+}
+
+func (a *answering) Notify(context.Context, *mcp.Notification) error { return nil }
+
+func (a *answering) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
+	a.asked <- struct{}{}
+	return mcp.RawResult([]byte(`{"from":"` + a.name + `"}`)), nil
+}
+
+// TestQuestionsWithTwoClientsInMidCall_B151 go to the one that it must be, or to
+// nobody.
+func TestQuestionsWithTwoClientsInMidCall_B151(t *testing.T) {
+	o := legacy()
+	o.Capabilities = []byte(`{"elicitation":{},"sampling":{}}`)
+	c := dial(t, asksTwice.command(), o)
+	call := func(client string) (*answering, *pending) {
+		req := toolCall("x", "{}")
+		req.Meta = mcp.Metadata{Revision: mcp.Revision20251125, Session: client}
+		a := &answering{client, make(chan struct{}, 10)}
+		return a, start(t, c, req, a)
+	}
+	a, first := call("a")
+	receive(t, "the question", a.asked)
+	b, second := call("b")
+	const refused = `{"code":-32603,"message":"Internal error: several clients are served, and the question does not say to whom it belongs"}`
+	const want = `{"alone":{"elicitation/create":{"from":"a"}},"beside":{"elicitation/create":` + refused + `,"sampling/createMessage":` + refused + `}}`
+	for _, p := range []*pending{first, second} {
+		if got, err := p.wait(t); err != nil || got != want {
+			t.Errorf("got %s, %v", got, err)
+		}
+	}
+	if len(a.asked)+len(b.asked) != 0 || c.Unattributed() != 2 {
+		t.Errorf("asked %d and %d times more, %d counted", len(a.asked), len(b.asked), c.Unattributed())
+	}
+}

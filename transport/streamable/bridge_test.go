@@ -250,23 +250,28 @@ const (
 // sides are all that a bridge can have on either hand.
 var sides = []side{{"stdio", mcp.Legacy}, {"stdio", mcp.Modern}, {"http", mcp.Legacy}, {"http", mcp.Modern}, {"sse", mcp.Legacy}}
 
-func TestBridgeCarriesEverythingInAllCombinations(t *testing.T) {
+// inAllCombinations runs f for each client in front of each server.
+func inAllCombinations(t *testing.T, f func(t *testing.T, client, server side)) {
 	for _, client := range sides {
 		for _, server := range sides {
-			t.Run(client.String()+" to "+server.String(), func(t *testing.T) {
-				b := newBench(t, client.kind, client.era, server.kind, server.era)
-				t.Run("discovery", b.testDiscovery)
-				t.Run("results", b.testResults)
-				t.Run("errors", b.testErrors)
-				t.Run("progress", b.testProgress)
-				t.Run("log", b.testLog)
-				t.Run("cancellation", b.testCancellation)
-				t.Run("changes", b.testChanges)
-				t.Run("questions", b.testQuestions)
-				t.Run("headers", b.testHeaders)
-			})
+			t.Run(client.String()+" to "+server.String(), func(t *testing.T) { f(t, client, server) })
 		}
 	}
+}
+
+func TestBridgeCarriesEverythingInAllCombinations(t *testing.T) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
+		b := newBench(t, client.kind, client.era, server.kind, server.era)
+		t.Run("discovery", b.testDiscovery)
+		t.Run("results", b.testResults)
+		t.Run("errors", b.testErrors)
+		t.Run("progress", b.testProgress)
+		t.Run("log", b.testLog)
+		t.Run("cancellation", b.testCancellation)
+		t.Run("changes", b.testChanges)
+		t.Run("questions", b.testQuestions)
+		t.Run("headers", b.testHeaders)
+	})
 }
 
 func (b *bench) testDiscovery(t *testing.T) {

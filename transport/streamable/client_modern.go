@@ -34,7 +34,7 @@ func (e *modernEra) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	if req.Notification {
 		return mcp.Result{}, nil // modern MCP over HTTP has none from a client
 	}
-	if mcp.IsLegacyOnly(req.Method) || !isFieldValue(req.Method) {
+	if req.IsLegacyOnly() || !isFieldValue(req.Method) {
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
 	}
 	if req.Method == mcp.MethodCallTool {

@@ -58,6 +58,9 @@ func (p *post) checkHeaders(req *mcp.Request) *jsonrpc.Error {
 		return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: %s must be a string", param)
 	}
 	values = p.out.r.Header[nameHeader]
+	if len(values) == 0 && !mcp.MustHaveName(req.Method) {
+		return nil
+	}
 	if len(values) != 1 {
 		return headerFault("Mcp-Name", values, want)
 	}

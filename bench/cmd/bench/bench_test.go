@@ -64,6 +64,23 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// A hundred clients share one child, and each gets its own answers.
+func TestCrowd(t *testing.T) {
+	o, err := parseOptions([]string{"crowd", "-calls", "10000", "-module", "../.."}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := crowded(t.Context(), o, &out, io.Discard); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	for _, want := range []string{"| shared | 100 | 10,000 |", "| per-client | 32 | 500 |"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	o, err := parseOptions([]string{"-quick", "-reps", "7", "-revisions", "2025-11-25", "-transports", "bridge"}, io.Discard)
 	if err != nil {
@@ -75,7 +92,7 @@ func TestOptions(t *testing.T) {
 	if o.revisions.String() != "2025-11-25" || o.transports.String() != "bridge" {
 		t.Errorf("lists: %s, %s", &o.revisions, &o.transports)
 	}
-	for _, args := range []string{"-reps 0", "-sizes x", "-sizes 0", "-only (", "-transports tcp", "-revisions 1", "extra", "-streams 0", "-calls 0", "correlate -calls 0", "correlate extra"} {
+	for _, args := range []string{"-reps 0", "-sizes x", "-sizes 0", "-only (", "-transports tcp", "-revisions 1", "extra", "-streams 0", "-calls 0", "correlate -calls 0", "correlate extra", "crowd -clients 0"} {
 		if _, err := parseOptions(strings.Fields(args), io.Discard); err == nil {
 			t.Errorf("%s: no error", args)
 		}

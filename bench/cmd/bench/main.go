@@ -30,9 +30,12 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench: error:", err)
 		os.Exit(exitUsage)
 	}
-	if o.correlate {
+	switch o.command {
+	case correlateCommand:
 		err = correlate(ctx, o, os.Stdout, os.Stderr)
-	} else {
+	case crowdCommand:
+		err = crowded(ctx, o, os.Stdout, os.Stderr)
+	default:
 		err = run(ctx, o, os.Stdout, os.Stderr)
 	}
 	stop()
@@ -114,12 +117,13 @@ func parseOptions(args []string, errOut io.Writer) (*options, error) {
 	fs.StringVar(&o.dir, "dir", ".", "directory that -json and -md are relative to")
 	fs.StringVar(&o.module, "module", ".", "directory of the benchmarks' module")
 	fs.StringVar(&o.script, "ts", "", "`file` of the TypeScript client, if it is installed")
-	fs.IntVar(&o.calls, "calls", o.calls, "calls in all, of "+correlateCommand)
+	fs.IntVar(&o.calls, "calls", o.calls, "calls in all, of "+correlateCommand+" and "+crowdCommand)
 	fs.IntVar(&o.connections, "connections", o.connections, "connections of "+correlateCommand)
+	fs.IntVar(&o.clients, "clients", o.clients, "clients of "+crowdCommand)
 	if err := fs.Parse(args); err != nil {
 		return nil, err
 	}
-	if o.correlate = fs.Arg(0) == correlateCommand; o.correlate {
+	if o.command = fs.Arg(0); o.command == correlateCommand || o.command == crowdCommand {
 		if o.only.String() == "" {
 			o.only = pattern{correlateOnly}
 		}

@@ -30,14 +30,14 @@ type options struct {
 	// unchecked measures typed tools that do not check their arguments, too.
 	unchecked bool
 	streams   int // subscriptions of one server
-	// correlate checks replies instead of measuring, with so many calls and
-	// connections.
-	correlate          bool
-	calls, connections int
-	json, md           string
-	dir                string
-	module             string
-	script             string // of the TypeScript client; empty if there is none
+	// command checks replies instead of measuring, with so many calls, and
+	// connections or clients; empty to measure.
+	command                     string
+	calls, connections, clients int
+	json, md                    string
+	dir                         string
+	module                      string
+	script                      string // of the TypeScript client; empty if there is none
 }
 
 // A transport is what contestants are compared over; bridges are a kind of
@@ -77,6 +77,7 @@ func fullOptions() *options {
 
 		calls       = 1_000_000
 		connections = 256
+		clients     = 100
 		cellTime    = 300 * time.Millisecond
 	)
 	sizes := []int{small, medium, large}
@@ -95,6 +96,7 @@ func fullOptions() *options {
 		streams:      streams,
 		calls:        calls,
 		connections:  connections,
+		clients:      clients,
 	}
 }
 
@@ -134,8 +136,8 @@ func (o *options) validate() error {
 	o.heapSizes = slices.DeleteFunc(slices.Clone(o.heapSizes), func(n int) bool {
 		return n != kibi && !slices.Contains(o.sizes.values, n)
 	})
-	if o.calls < 1 || o.connections < 1 {
-		return errors.New("-calls and -connections must be positive")
+	if o.calls < 1 || o.connections < 1 || o.clients < 1 {
+		return errors.New("-calls, -connections and -clients must be positive")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 )
 
 var errUsage = errors.New("usage: mcpsplice KIND stdio | mcpsplice KIND http ADDRESS, " +
-	"with the KIND raw, typed, server, server-novalidation or listen")
+	"with the KIND raw, typed, server, server-novalidation or listen; or crowd stdio")
 
 func main() {
 	err := memstats.ServeFromEnv()
@@ -34,6 +34,9 @@ func run(args []string) error {
 	}
 	if len(args) < 2 {
 		return errUsage
+	}
+	if args[0] == "crowd" {
+		return serveCrowd()
 	}
 	h := handlerOf(args[0])
 	switch {

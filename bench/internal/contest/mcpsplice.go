@@ -17,6 +17,21 @@ const (
 	spliceBridge  = true
 )
 
+// Crowd returns this project's bridge, with an isolation, before the server that a
+// crowd of clients calls.
+func Crowd(isolation string) Contestant {
+	return Contestant{
+		Name: SpliceBridge, Transport: HTTP, Bridge: true, Program: spliceBinary, Revisions: both,
+		Args: func(p Paths, addr string) []string {
+			return []string{"serve", "--isolation", isolation, "--listen", "http://" + addr, "--", p.of(spliceServer), "crowd", "stdio"}
+		},
+	}
+}
+
+// CrowdServer is a contestant whose program is the server that a crowd of clients
+// calls.
+func CrowdServer() Contestant { return Contestant{Program: spliceServer} }
+
 // mcpsplice returns this project's contestants.
 func mcpsplice() []Contestant {
 	var list []Contestant

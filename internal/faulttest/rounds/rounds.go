@@ -148,7 +148,13 @@ func (r *run) round(n int) error {
 		last.Fate, last.At = fates[random.IntN(len(fates))], random.IntN(200)
 	}
 	for i := range orders {
-		r.calls.Go(func() { r.call(n, &orders[i], deadline, killed) })
+		r.calls.Go(func() {
+			if r.call(n, &orders[i], deadline, killed) == nil || r.kind.Faulty {
+				return
+			}
+			// Who does not wait until the server is back meets it being healed.
+			r.call(n, &faulttest.Order{ID: fmt.Sprintf("%d-%d-next", n, i)}, deadline, new(atomic.Int64))
+		})
 	}
 	if fromOutside && !r.kind.Faulty {
 		time.Sleep(time.Duration(random.IntN(5000)) * time.Microsecond)

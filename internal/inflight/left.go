@@ -1,0 +1,88 @@
+package inflight
+
+import (
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A leftCall is one that ended here without a response. The peer may work on it for
+// a while, and ask or tell something that belongs to its client.
+type leftCall struct {
+	client string
+	until  time.Time
+}
+
+// Bounds of what is remembered of such calls.
+const (
+	leftFor = 10 * time.Second
+	maxLeft = 1024 // further ones take the place of any
+)
+
+// end takes a call out of those in flight.
+func (c *Calls) end(call *Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, there := c.calls[call.ID]; !there {
+		return
+	}
+	delete(c.calls, call.ID)
+	if call.own || call.Request.Method == mcp.MethodListen || call.answered() || c.err != nil {
+		return
+	}
+	c.expire(time.Now())
+	for id := range c.left {
+		if len(c.left) < maxLeft {
+			break
+		}
+		delete(c.left, id)
+	}
+	if c.left == nil {
+		c.left = make(map[int64]leftCall)
+	}
+	c.left[call.ID] = leftCall{call.client(), time.Now().Add(leftFor)}
+}
+
+// answered reports whether the response has come.
+func (c *Call) answered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished && c.err == nil
+}
+
+// over tells that the peer has answered a call that had ended here.
+func (c *Calls) over(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.left, id)
+}
+
+// expire forgets calls that were left long ago. c.mu is held.
+func (c *Calls) expire(now time.Time) {
+	for id, l := range c.left {
+		if !now.Before(l.until) {
+			delete(c.left, id)
+		}
+	}
+}
+
+// LeftByOthers reports whether calls of another client than the given one ended
+// without a response a short while ago.
+func (c *Calls) LeftByOthers(client string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.leftByOthers(client)
+}
+
+func (c *Calls) leftByOthers(client string) bool {
+	if len(c.left) == 0 {
+		return false
+	}
+	c.expire(time.Now())
+	for _, l := range c.left {
+		if l.client != client {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,51 @@
+package inflight_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+)
+
+// TestCallsThatWereLeftCount: the peer may still work on a call that was given up, and
+// what it says of it is not another client's.
+func TestCallsThatWereLeftCount_B151(t *testing.T) {
+	response := func(id int64) *jsonrpc.Message {
+		return &jsonrpc.Message{Kind: jsonrpc.Response, ID: jsonrpc.IntID(id), Body: jsonrpc.Trusted([]byte("{}"))}
+	}
+	for _, tt := range []struct {
+		name string
+		// end ends a call of the client a, that of b goes on.
+		end     func(calls *inflight.Calls, call *inflight.Call)
+		client  string // of the call that goes on
+		several bool
+	}{
+		{"given up", func(_ *inflight.Calls, call *inflight.Call) { call.End() }, "b", true},
+		{"given up with an error", func(_ *inflight.Calls, call *inflight.Call) { call.Finish(errors.New("x")); call.End() }, "b", true},
+		{"by the same client", func(_ *inflight.Calls, call *inflight.Call) { call.End() }, "a", false},
+		{"answered", func(calls *inflight.Calls, call *inflight.Call) { calls.Respond(response(call.ID)); call.End() }, "b", false},
+		{"answered late", func(calls *inflight.Calls, call *inflight.Call) { call.End(); calls.Respond(response(call.ID)) }, "b", false},
+		{"long ago", func(_ *inflight.Calls, call *inflight.Call) { call.End(); <-time.After(time.Minute) }, "b", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var calls inflight.Calls
+				left, other := start(t, &calls, tool("a")), start(t, &calls, tool(tt.client))
+				tt.end(&calls, left)
+				owner, several := calls.Owner(always)
+				if several != tt.several || (owner == other) == tt.several {
+					t.Errorf("owner %v, several %v", owner, several)
+				}
+				if got := calls.LeftByOthers(other.Client()); got != tt.several {
+					t.Errorf("LeftByOthers says %v", got)
+				}
+				if got := calls.Of(tt.client, func(*inflight.Call) bool { return true }); got != other {
+					t.Errorf("the client's call is %v", got)
+				}
+			})
+		})
+	}
+}

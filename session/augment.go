@@ -1,0 +1,175 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// taskCreateWait is how long a call that makes a task goes on when nobody wants it
+// any more: such a request is not cancelled, its task is (2025-11-25, utilities/
+// cancellation), and only its result names that.
+const taskCreateWait = 5 * time.Second
+
+// callTool calls a tool for a client that does not know tasks of 2025-11-25. A tool
+// that must be called as a task is, and the task awaited.
+func (c *Client) callTool(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	name, _ := req.Params.LookupString("name")
+	if c.toolTasks.required(ctx, c, name) {
+		return c.callAsTask(ctx, req, caller)
+	}
+	result, _, err := c.send(ctx, req, caller, withoutTask...)
+	if !asksForTask(err) || ctx.Err() != nil {
+		return result, err
+	}
+	// It has not been executed.
+	result, err = c.callAsTask(ctx, req, caller)
+	if !asksForTask(err) {
+		c.toolTasks.require(name)
+	}
+	return result, err
+}
+
+// withoutTask takes out what asks for a task, which means nothing to who knows none.
+var withoutTask = []jsonrpc.Edit{{Name: "task"}}
+
+// asksForTask reports whether a server's error says that a tool must be called as a
+// task (2025-11-25, tasks, Tool-Level Negotiation and Protocol Errors).
+func asksForTask(err error) bool {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && jsonrpc.FromPeer(err) &&
+		(refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == jsonrpc.CodeInvalidRequest)
+}
+
+// An awaitedTask is a call that is made as a task, for a client that does not know.
+type awaitedTask struct {
+	client *Client
+	req    *mcp.Request
+	task   *knownTask
+	known  bool // to the client's tasks
+}
+
+// callAsTask calls a tool as a task and returns what that results in. However it
+// ends, a task that goes on is told to stop.
+func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if ctx.Err() != nil {
+		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
+	}
+	t := &awaitedTask{client: c, req: req}
+	clock := startTaskClock(ctx, req.Method)
+	result, err := t.create(ctx, caller)
+	if t.task == nil {
+		_ = clock.stop(nil)
+		return result, err
+	}
+	defer func() { c.tasks.forget(t.task) }()
+	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
+	if err == nil || jsonrpc.FromPeer(err) {
+		_ = clock.stop(nil) // in vain, if at all
+		return mcp.WithoutRelatedTask(result), err
+	}
+	err = clock.stop(err)
+	t.cancel(ctx)
+	return mcp.Result{}, t.failure(err)
+}
+
+// create makes the call. It leaves t.task nil if no task has come of it.
+func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	c := t.client
+	if err := c.tasks.make(t.req); err != nil {
+		return mcp.Result{}, err
+	}
+	creating, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	grace := time.AfterFunc(taskCreateWait, func() { stop(context.Cause(ctx)) })
+	grace.Stop()
+	defer grace.Stop()
+	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
+
+	life := strconv.AppendInt(nil, MaxTaskWait.Milliseconds(), 10)
+	result, call, err := c.send(creating, t.req, caller,
+		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
+	if err == nil {
+		t.task = newTask(t.req, &result, call)
+	}
+	if t.task == nil {
+		c.tasks.made(nil)
+	}
+	return result, err
+}
+
+// await asks for the result, again if the answer gets lost on its way.
+func (t *awaitedTask) await(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	wait := backoff{wait: minRetryWait}
+	for attempts := 1; ; attempts++ {
+		began := time.Now()
+		result, err := t.result(ctx, caller)
+		lost, ok := errors.AsType[*mcp.CallError](err)
+		if !ok || ctx.Err() != nil || lost.Outcome != mcp.MaybeExecuted || attempts == MaxTaskPollFailures {
+			return result, err
+		}
+		if time.Since(began) > maxRetryWait { // it had been waiting
+			attempts, wait = 0, backoff{wait: minRetryWait}
+		}
+		if err := wait.pause(ctx); err != nil {
+			return mcp.Result{}, err
+		}
+	}
+}
+
+// result waits for the task's end once. The call counts as the client's, so that what
+// the server asks meanwhile reaches it.
+func (t *awaitedTask) result(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
+	c := t.client
+	req := &mcp.Request{Method: mcp.MethodTaskResult, ID: t.req.ID, Params: t.params(), Meta: t.req.Meta}
+	call, err := c.calls.Start(req)
+	if err == nil {
+		defer call.End()
+		c.tasks.attach(t.task, call)
+		defer c.tasks.attach(t.task, nil)
+	}
+	if !t.known {
+		t.known = true
+		c.tasks.made(t.task)
+	}
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	if ctx.Err() != nil {
+		return mcp.Result{}, context.Cause(ctx)
+	}
+	return c.wire.Call(ctx, call, &req.Params, caller)
+}
+
+func (t *awaitedTask) params() jsonrpc.Value {
+	return jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, t.task.id)})
+}
+
+// cancel tells the server to stop the task.
+func (t *awaitedTask) cancel(ctx context.Context) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), taskCancelWait)
+	defer stop()
+	_, err := t.client.request(ctx, mcp.MethodCancelTask, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, t.task.id)})
+	if err != nil {
+		t.client.opts.Logger.Debug("a task was not cancelled", "method", mcp.MethodCancelTask, "err", err)
+	}
+}
+
+// failure returns err as that of the call, which was executed whatever became of
+// waiting for it.
+func (t *awaitedTask) failure(err error) error {
+	e, ok := errors.AsType[*mcp.CallError](err)
+	if !ok {
+		return err
+	}
+	named := *e
+	named.Method = t.req.Method
+	if named.Outcome == mcp.NotSent {
+		named.Outcome = mcp.MaybeExecuted
+	}
+	return &named
+}

@@ -1,0 +1,420 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+)
+
+const hasTasks = `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"},"capabilities":` +
+	`{"tools":{"listChanged":true},"logging":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}`
+
+// toTasks returns a client of w, whose server has tasks, after its handshake.
+func toTasks(t *testing.T, w *wire) *session.Client {
+	t.Helper()
+	serve := w.serve
+	w.serve = func(call *inflight.Call, _, _ string) { answer(call, hasTasks) }
+	c := session.NewClient(w, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
+	if err := c.Initialize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.serve = serve
+	t.Cleanup(func() {
+		if n := w.calls.Len() + c.Open(); n != 0 {
+			t.Errorf("%d calls and questions are left", n)
+		}
+	})
+	return c
+}
+
+const (
+	modernRev = mcp.Revision20260728
+	legacyRev = mcp.Revision20251125
+
+	toolList = `{"tools":[{"name":"must","execution":{"taskSupport":"required"}},{"name":"may","execution":{"taskSupport":"optional"}},{"name":"plain"}]}`
+	made     = `{"task":{"taskId":"t\"1","status":"working","ttl":60000,"pollInterval":5000},"_meta":{}}`
+	final    = `{"content":[],"n":1.0,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t\"1"}}}`
+)
+
+func toolNamed(r mcp.Revision, name, more string) *mcp.Request {
+	return &mcp.Request{
+		Method: mcp.MethodCallTool, Params: jsonrpc.Trusted([]byte(`{"name":"` + name + `"` + more + `}`)),
+		Meta: mcp.Metadata{Revision: r, Session: "a", ProgressToken: jsonrpc.StringID("p")},
+	}
+}
+
+// tasking is a legacy server with tools of all kinds.
+func tasking(call *inflight.Call, method, params string) {
+	task := strings.Contains(params, `"task":{`)
+	switch {
+	case method == mcp.MethodListTools:
+		answer(call, toolList)
+	case method == mcp.MethodTaskResult:
+		answer(call, final)
+	case method != mcp.MethodCallTool:
+		answer(call, "{}")
+	case strings.Contains(params, `"must"`) != task:
+		refuse(call, jsonrpc.CodeMethodNotFound)
+	case task:
+		answer(call, made)
+	default:
+		answer(call, `{"content":[]}`)
+	}
+}
+
+// TestToolThatMustBeATask is called as one for who knows no such tasks, and as it
+// came for who does.
+func TestToolThatMustBeATask(t *testing.T) {
+	augmented := func(token int) string {
+		return fmt.Sprintf(`tools/call {"name":"must","_meta":{"progressToken":%d},"task":{"ttl":3600000}}`, token)
+	}
+	for _, tt := range []struct {
+		name    string
+		req     *mcp.Request
+		sent    []string
+		want    string
+		refused int
+	}{
+		{"required", toolNamed(modernRev, "must", ""),
+			[]string{"tools/list ", augmented(4), `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
+		{"required, of a client of our own", toolNamed("", "must", ""),
+			[]string{"tools/list ", augmented(4), `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
+		{"required, of an old client", toolNamed(mcp.Revision20250618, "must", ""),
+			[]string{"tools/list ", augmented(3), `tasks/result {"taskId":"t\"1"}`}, `{"content":[],"n":1.0}`, 0},
+		{"optional", toolNamed(modernRev, "may", ""), []string{"tools/list ", `tools/call {"name":"may","_meta":{"progressToken":4}}`}, `{"content":[]}`, 0},
+		{"no tasks", toolNamed(modernRev, "plain", ""), []string{"tools/list ", `tools/call {"name":"plain","_meta":{"progressToken":4}}`}, `{"content":[]}`, 0},
+		{"what means nothing to the client", toolNamed(modernRev, "may", `,"task":{"ttl":1}`),
+			[]string{"tools/list ", `tools/call {"name":"may","_meta":{"progressToken":4}}`}, `{"content":[]}`, 0},
+		{"of a client with tasks, as one", toolNamed(legacyRev, "must", `,"task":{"ttl":1}`),
+			[]string{`tools/call {"name":"must","task":{"ttl":1},"_meta":{"progressToken":2}}`}, made, 0},
+		{"of a client with tasks, not as one", toolNamed(legacyRev, "must", ""),
+			[]string{`tools/call {"name":"must","_meta":{"progressToken":2}}`}, "", jsonrpc.CodeMethodNotFound},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWire(tasking)
+			c := toTasks(t, w)
+			result, err := c.Handle(t.Context(), tt.req, mcp.NoCaller{})
+			if codeOf(err) != tt.refused || string(result.Raw()) != tt.want {
+				t.Errorf("got %s, %v", result.Raw(), err)
+			}
+			if got := w.all("t"); !slices.Equal(got, tt.sent) {
+				t.Errorf("sent %q\nwant %q", got, tt.sent)
+			}
+		})
+	}
+}
+
+// TestHowItIsKnownWhichToolsMustBeTasks: by a list that passes, by asking for it
+// once, by the server's error, and anew when the list changes.
+func TestHowItIsKnownWhichToolsMustBeTasks(t *testing.T) {
+	lists := func(w *wire) int { return len(w.all(mcp.MethodListTools)) }
+	call := func(t *testing.T, c *session.Client, name string) {
+		t.Helper()
+		if _, err := c.Handle(t.Context(), toolNamed(modernRev, name, ""), mcp.NoCaller{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	t.Run("a list that passes", func(t *testing.T) {
+		w := newWire(tasking)
+		c := toTasks(t, w)
+		if _, err := c.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListTools, Meta: legacyMeta("b", "")}, mcp.NoCaller{}); err != nil {
+			t.Fatal(err)
+		}
+		call(t, c, "must")
+		if n := lists(w); n != 1 {
+			t.Errorf("%d lists", n)
+		}
+	})
+	t.Run("asked for once", func(t *testing.T) {
+		w := newWire(tasking)
+		c := toTasks(t, w)
+		var calling sync.WaitGroup
+		for range 5 {
+			calling.Go(func() { call(t, c, "plain") })
+		}
+		calling.Wait()
+		call(t, c, "must")
+		call(t, c, "unheard of")
+		if n := lists(w); n != 1 {
+			t.Errorf("%d lists", n)
+		}
+		c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`), nil)
+		call(t, c, "plain")
+		call(t, c, "plain")
+		if n := lists(w); n != 2 {
+			t.Errorf("%d lists", n)
+		}
+	})
+	t.Run("the error", func(t *testing.T) {
+		for _, code := range []int{jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest} {
+			w := newWire(func(call *inflight.Call, method, params string) {
+				switch {
+				case method == mcp.MethodListTools:
+					answer(call, `{"tools":[],"nextCursor":"for ever"}`)
+				case method == mcp.MethodCallTool && !strings.Contains(params, `"task":{`):
+					refuse(call, code)
+				default:
+					tasking(call, method, params)
+				}
+			})
+			c := toTasks(t, w)
+			call(t, c, "must")
+			call(t, c, "must")
+			if got := len(w.all(mcp.MethodCallTool)); got != 3 || lists(w) != 2 {
+				t.Errorf("%d calls, %d lists", got, lists(w))
+			}
+		}
+	})
+	t.Run("a server that does not list", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWire(func(call *inflight.Call, method, params string) {
+				if method != mcp.MethodListTools {
+					tasking(call, method, params)
+				}
+			})
+			c := toTasks(t, w)
+			began := time.Now()
+			call(t, c, "plain")
+			call(t, c, "must")
+			if took := time.Since(began); took != session.ToolListTimeout {
+				t.Errorf("the calls took %v", took)
+			}
+		})
+	})
+}
+
+// TestServerThatIgnoresTasks answers at once, and its answer is the result.
+func TestServerThatIgnoresTasks(t *testing.T) {
+	w := newWire(func(call *inflight.Call, method, params string) {
+		if method == mcp.MethodCallTool {
+			answer(call, `{"content":[1]}`)
+			return
+		}
+		tasking(call, method, params)
+	})
+	c := toTasks(t, w)
+	result, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
+	if err != nil || string(result.Raw()) != `{"content":[1]}` || len(w.all("tasks/")) != 0 {
+		t.Errorf("got %s, %v", result.Raw(), err)
+	}
+}
+
+// slowTask is a legacy server whose task is made and ends when the test says so.
+type slowTask struct {
+	*wire
+	creating, waiting chan *inflight.Call // calls that have not been answered
+}
+
+func newSlowTask() *slowTask {
+	s := &slowTask{creating: make(chan *inflight.Call, 10), waiting: make(chan *inflight.Call, 10)}
+	s.wire = newWire(func(call *inflight.Call, method, params string) {
+		switch method {
+		case mcp.MethodCallTool:
+			s.creating <- call
+		case mcp.MethodTaskResult:
+			s.waiting <- call
+		default:
+			tasking(call, method, params)
+		}
+	})
+	return s
+}
+
+const related = `"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t\"1"}}`
+
+// TestAwaitedTaskBelongsToItsCall: questions, progress and log messages about it
+// reach the client that waits, on whatever stream they come.
+func TestAwaitedTaskBelongsToItsCall_B151(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	l, other := newListener(), newListener()
+	l.ask = func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+		return mcp.RawResult([]byte(`{"action":"accept","of":"` + req.Method + `"}`)), nil
+	}
+	req := toolNamed(modernRev, "must", "")
+	req.Meta.LogLevel = "info"
+	r := handle(t, c, req, l)
+	created := receive(t, "the call", w.creating)
+	elsewhere := toolNamed(modernRev, "plain", "")
+	elsewhere.Meta.Session = "b"
+	running := handle(t, c, elsewhere, other)
+	stream := receive(t, "another client's call", w.creating)
+	// A question that comes before the task has been heard of waits for that.
+	c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"message":"?",`+related+`}}`), nil)
+	if got := w.all("reply"); len(got) != 0 {
+		t.Errorf("answered %q", got)
+	}
+	answer(created, made)
+	waiting := receive(t, "the wait for the result", w.waiting)
+	if got := w.await(t, 1, "reply"); got[0] != `reply 1 {"action":"accept","of":"elicitation/create"}` {
+		t.Errorf("answered %q", got)
+	}
+	c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{`+related+`}}`), stream)
+	if got := w.await(t, 2, "reply"); got[1] != `reply 2 {"action":"accept","of":"sampling/createMessage"}` {
+		t.Errorf("answered %q", got)
+	}
+	progress := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, created.ID)
+	c.Notified(scan(t, progress), nil)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1,`+related+`}}`), stream)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":1,`+related+`}}`), nil)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`), nil)
+	for _, want := range []string{`notifications/progress {"progressToken":"p","progress":1}`, `notifications/message {"level":"info","data":1,` + related + `}`} {
+		if got := receive(t, "a notification", l.got); got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	answer(waiting, final)
+	answer(stream, "{}")
+	<-r.done
+	<-running.done
+	if r.err != nil || string(r.result.Raw()) != `{"content":[],"n":1.0}` || len(l.told()) > 0 || len(other.told()) > 0 {
+		t.Errorf("got %s, %v", r.result.Raw(), r.err)
+	}
+	// It is nobody's any more.
+	c.Notified(scan(t, progress), nil)
+	if c.Tasks() != 0 {
+		t.Errorf("%d tasks are known", c.Tasks())
+	}
+}
+
+// TestAwaitedTaskIsCancelledWithItsCall: also if the call is cancelled before the
+// task has been heard of.
+func TestAwaitedTaskIsCancelledWithItsCall(t *testing.T) {
+	for _, when := range []string{"while it is being made", "while it is awaited", "too late to be heard of"} {
+		t.Run(when, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newSlowTask()
+				c := toTasks(t, w.wire)
+				r := handle(t, c, toolNamed(modernRev, "must", ""), newListener())
+				created := <-w.creating
+				if when == "while it is awaited" {
+					answer(created, made)
+					<-w.waiting
+				}
+				began := time.Now()
+				r.cancel()
+				synctest.Wait()
+				if when == "while it is being made" {
+					answer(created, made)
+				}
+				<-r.done
+				want := []string{`tasks/cancel {"taskId":"t\"1"}`}
+				late := when == "too late to be heard of"
+				if late {
+					want = nil
+				}
+				if got := w.all(mcp.MethodCancelTask); !slices.Equal(got, want) || !errors.Is(r.err, context.Canceled) {
+					t.Errorf("sent %q; %v", got, r.err)
+				}
+				if took := time.Since(began); took > 0 != late || took > session.TaskCreateWait {
+					t.Errorf("the call ended after %v", took)
+				}
+				if len(w.waiting) > 0 || c.Tasks() != 0 {
+					t.Errorf("%d results are waited for, %d tasks known", len(w.waiting), c.Tasks())
+				}
+			})
+		})
+	}
+}
+
+// TestAwaitedTaskThatDoesNotEnd is cancelled at the limit, in which time that the
+// user takes does not count.
+func TestAwaitedTaskThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		l := newListener()
+		l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+			time.Sleep(2 * session.MaxTaskWait)
+			return mcp.RawResult([]byte(`{}`)), nil
+		}
+		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+		answer(<-w.creating, made)
+		<-w.waiting
+		began := time.Now()
+		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+		<-r.done
+		e, ok := errors.AsType[*mcp.CallError](r.err)
+		if took := time.Since(began); !ok || e.Limit != "MaxTaskWait" || e.Method != mcp.MethodCallTool || took != 3*session.MaxTaskWait {
+			t.Errorf("got %v after %v", r.err, took)
+		}
+		if got := w.all(mcp.MethodCancelTask); len(got) != 1 {
+			t.Errorf("sent %q", got)
+		}
+	})
+}
+
+// TestResultOfATaskThatGetsLost is asked for again; the call is never made again.
+func TestResultOfATaskThatGetsLost(t *testing.T) {
+	lost := func(o mcp.Outcome) error {
+		return &mcp.CallError{Method: mcp.MethodTaskResult, Kind: mcp.ConnectionLost, Outcome: o}
+	}
+	for _, tt := range []struct {
+		name    string
+		fail    func(n int) error // at the nth attempt
+		results int               // attempts
+		err     string
+	}{
+		{"for a while", func(n int) error {
+			if n < 3 {
+				return lost(mcp.MaybeExecuted)
+			}
+			return nil
+		}, 3, ""},
+		{"for good", func(int) error { return lost(mcp.MaybeExecuted) }, session.MaxTaskPollFailures, "tools/call: connection lost, maybe executed"},
+		{"with the connection", func(int) error { return lost(mcp.NotSent) }, 1, "tools/call: connection lost, maybe executed"},
+		{"because it is an error", func(int) error { return jsonrpc.Errorf(-5, "no") }, 1, "peer"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var n atomic.Int32
+				w := newWire(func(call *inflight.Call, method, params string) {
+					if method != mcp.MethodTaskResult {
+						tasking(call, method, params)
+						return
+					}
+					switch err := tt.fail(int(n.Add(1))); {
+					case err == nil:
+						answer(call, final)
+					case tt.err == "peer":
+						refuse(call, -5)
+					default:
+						call.Finish(err)
+					}
+				})
+				c := toTasks(t, w)
+				result, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
+				switch {
+				case tt.err == "" && (err != nil || string(result.Raw()) != `{"content":[],"n":1.0}`):
+					t.Errorf("got %s, %v", result.Raw(), err)
+				case tt.err == "peer" && codeOf(err) != -5:
+					t.Errorf("got %v", err)
+				case tt.err != "" && tt.err != "peer" && (err == nil || err.Error() != tt.err):
+					t.Errorf("got %v", err)
+				}
+				if got := int(n.Load()); got != tt.results || len(w.all(mcp.MethodCallTool)) != 1 {
+					t.Errorf("%d attempts, %d calls", got, len(w.all(mcp.MethodCallTool)))
+				}
+				cancels := 0
+				if tt.err != "" && tt.err != "peer" {
+					cancels = 1
+				}
+				if got := w.all(mcp.MethodCancelTask); len(got) != cancels {
+					t.Errorf("sent %q", got)
+				}
+			})
+		})
+	}
+}

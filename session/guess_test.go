@@ -1,0 +1,131 @@
+package session_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// waiting is a caller that does not answer until the question's context ends.
+func waiting(asking chan<- string, name string) *listener {
+	l := newListener()
+	l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+		asking <- name
+		<-ctx.Done()
+		return mcp.Result{}, ctx.Err()
+	}
+	return l
+}
+
+func answering(name string) *listener {
+	l := newListener()
+	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return mcp.RawResult([]byte(`{"from":"` + name + `"}`)), nil
+	}
+	return l
+}
+
+// TestQuestionMovesToAnotherCallOfItsClient: which call it belongs to was guessed, and
+// the one that carried it ends.
+func TestQuestionMovesToAnotherCallOfItsClient_B151(t *testing.T) {
+	modern := mcp.Metadata{Revision: mcp.Revision20260728, Session: "a"}
+	for _, tt := range []struct {
+		name   string
+		second *mcp.Request
+		end    func(call *inflight.Call, r *running)
+		want   string
+	}{
+		{"answered", toolCall(legacyMeta("a", "")), func(call *inflight.Call, _ *running) { answer(call, "{}") }, `{"from":"second"}`},
+		{"left", toolCall(legacyMeta("a", "")), func(_ *inflight.Call, r *running) { r.stop() }, `{"from":"second"}`},
+		{"no call that can carry it", &mcp.Request{Method: mcp.MethodListTools, Meta: modern},
+			func(call *inflight.Call, _ *running) { answer(call, "{}") }, `error -32603`},
+		{"another client's call", toolCall(legacyMeta("b", "")), func(call *inflight.Call, _ *running) { answer(call, "{}") }, `error -32603`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			asking := make(chan string, 1)
+			first := toolCall(legacyMeta("a", ""))
+			if tt.second.Meta.Revision.Era() == mcp.Modern {
+				first = toolCall(modern)
+			}
+			r := handle(t, c, first, waiting(asking, "first"))
+			call := receive(t, "the first call", started)
+			c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
+			receive(t, "the question", asking)
+			handle(t, c, tt.second, answering("second"))
+			receive(t, "the second call", started)
+			tt.end(call, r)
+			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 " + tt.want}) {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
+// TestQuestionThatCameOnItsCallDoesNotMove: it is that call's for certain.
+func TestQuestionThatCameOnItsCallDoesNotMove(t *testing.T) {
+	w, started := held()
+	c := connected(t, w, asksEverything)
+	asking := make(chan string, 1)
+	handle(t, c, toolCall(legacyMeta("a", "")), waiting(asking, "first"))
+	call := receive(t, "the first call", started)
+	handle(t, c, toolCall(legacyMeta("a", "")), answering("second"))
+	receive(t, "the second call", started)
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodElicit), call)
+	receive(t, "the question", asking)
+	answer(call, "{}")
+	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 error -32603"}) {
+		t.Errorf("answered %q", got)
+	}
+}
+
+// TestQuestionOfACallThatWasLeftIsNobodyElses: the server may not know yet that its
+// client has gone.
+func TestQuestionOfACallThatWasLeftIsNobodyElses_B151(t *testing.T) {
+	for _, other := range []string{"a call", "a session that listens"} {
+		t.Run(other, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			left := handle(t, c, toolCall(legacyMeta("a", "")), answering("a"))
+			receive(t, "the call", started)
+			if other == "a call" {
+				handle(t, c, toolCall(legacyMeta("b", "")), answering("b"))
+				receive(t, "the other call", started)
+			} else {
+				l, r := listen(t, c, legacyMeta("b", ""), mcp.Filter{Session: true})
+				l.ask = answering("b").ask
+				defer r.stop()
+			}
+			left.stop()
+			c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
+			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 error -32603"}) {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
+// TestLogMessageOfACallThatWasLeftIsNobodyElses: neither a call's nor a session's.
+func TestLogMessageOfACallThatWasLeftIsNobodyElses_B151(t *testing.T) {
+	w, started := held()
+	c := connected(t, w, asksEverything)
+	left := handle(t, c, toolCall(legacyMeta("a", "")), newListener())
+	receive(t, "the call", started)
+	session, r := listen(t, c, legacyMeta("b", ""), mcp.Filter{Session: true})
+	defer r.stop()
+	left.stop()
+	log := scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","data":"secret"}}`)
+	c.Notified(log, nil)
+	other := newListener()
+	call := handle(t, c, toolCall(legacyMeta("b", "")), other)
+	receive(t, "the other call", started)
+	c.Notified(log, nil)
+	call.stop()
+	if got := append(session.told(), other.told()...); len(got) > 0 {
+		t.Errorf("another client was told %q", got)
+	}
+}

@@ -1,0 +1,139 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"strings"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// taskRequest serves what a client that knows tasks of 2025-11-25 says about one: it
+// passes, if the task is the client's own.
+func (c *Client) taskRequest(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if req.IsModernOnly() {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+	}
+	if req.Method == mcp.MethodListTasks {
+		result, _, err := c.send(ctx, req, caller)
+		if err == nil {
+			result = c.tasks.own(req, result)
+		}
+		return result, err
+	}
+	if err := c.tasks.check(req); err != nil {
+		return mcp.Result{}, err
+	}
+	result, _, err := c.send(ctx, req, caller)
+	return result, err
+}
+
+// isTaskRequest reports whether a request is about a task.
+func isTaskRequest(method string) bool { return strings.HasPrefix(method, "tasks/") }
+
+// makeTask makes a call that its client wants to be a task, and keeps whose that is.
+func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if err := c.tasks.make(req); err != nil {
+		return mcp.Result{}, err
+	}
+	result, call, err := c.send(ctx, req, caller)
+	c.tasks.made(newTask(req, &result, call))
+	return result, err
+}
+
+// newTask returns the task that a call has made, nil if its result tells of none.
+func newTask(req *mcp.Request, result *mcp.Result, call int64) *knownTask {
+	v := result.Get("task")
+	task, ok := mcp.ReadTask(&v)
+	if !ok {
+		return nil
+	}
+	t := &knownTask{id: task.ID, owner: req.Meta.ClientKey(), call: call, over: overAt(task.Life)}
+	if token := req.Meta.ProgressToken; !token.IsZero() {
+		t.token, _ = jsonrpc.RawID(bytes.Clone(token.Raw()))
+	}
+	return t
+}
+
+// callFor returns the call through which a question about a task of the server
+// reaches its client: one that awaits the task, else the client's session, else
+// whatever the client has in flight. It reports false if the task is not known.
+func (c *Client) callFor(id string) (call *inflight.Call, known bool) {
+	owner, call, known := c.tasks.find(id)
+	if !known || call != nil {
+		return call, known
+	}
+	call = c.calls.Of(owner, func(call *inflight.Call) bool {
+		return call.Request.Method == mcp.MethodTaskResult && mcp.TaskID(&call.Request.Params) == id
+	})
+	if call == nil {
+		call = c.listenerOf(owner)
+	}
+	if call == nil {
+		call = c.calls.Of(owner, func(call *inflight.Call) bool { return canCarry(call.Request) })
+	}
+	return call, true
+}
+
+// listenerOf returns the newest listen call to the session of one client, nil if it
+// has none.
+func (c *Client) listenerOf(owner string) *inflight.Call {
+	c.mu.Lock()
+	listeners, _ := c.calls.Listening(func(call *inflight.Call) bool {
+		return call.Filter.Session && call.Request.Meta.ClientKey() == owner
+	})
+	c.mu.Unlock()
+	var newest *inflight.Call
+	for _, call := range listeners {
+		if newest == nil || call.ID > newest.ID {
+			newest = call
+		}
+	}
+	return newest
+}
+
+// taskStatus gives news of a task to its client. It reports false if the task is not
+// known.
+func (c *Client) taskStatus(n *mcp.Notification) bool {
+	owner, awaiting, known := c.tasks.find(mcp.TaskID(&n.Params))
+	if !known {
+		return false
+	}
+	if listener := c.listenerOf(owner); listener != nil && awaiting == nil {
+		listener.Notify(n)
+	}
+	return true
+}
+
+// taskProgress gives progress of a call that has become a task to its client, under
+// the token of that.
+func (c *Client) taskProgress(n *mcp.Notification) {
+	token := mcp.ProgressToken(&n.Params)
+	id, ok := token.Int()
+	if !ok {
+		return
+	}
+	owner, call, token := c.tasks.progressOf(id)
+	if token.IsZero() {
+		return
+	}
+	if call == nil {
+		call = c.listenerOf(owner)
+	}
+	if call != nil {
+		call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, token)})
+	}
+}
+
+// answeredByTask keeps which client works on a question as a task, if one does.
+func (c *Client) answeredByTask(req *mcp.Request, result *mcp.Result, on *inflight.Call) {
+	if _, ok := req.Params.Lookup("task"); !ok {
+		return
+	}
+	v := result.Get("task")
+	if task, ok := mcp.ReadTask(&v); ok {
+		c.tasks.givenToServer(task, on.Request.Meta.ClientKey())
+	}
+}

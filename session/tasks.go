@@ -1,0 +1,273 @@
+package session
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// Limits of the tasks of 2025-11-25 that are known on one connection.
+const (
+	// MaxTasks is how many there may be of all clients. At the limit those whose
+	// time to live is over are forgotten, and if there are none no further call can
+	// be made as a task.
+	MaxTasks = 10_000
+	// MaxTasksPerClient is how many there may be of one client. At the limit its
+	// oldest is forgotten.
+	MaxTasksPerClient = 1000
+)
+
+// knownTasks are the tasks of 2025-11-25 that exist on one connection, and whose
+// they are: what concerns one reaches its client, and nobody else gets at it.
+type knownTasks struct {
+	mu      sync.Mutex
+	byID    map[string]*knownTask // of the server; guarded by mu, like what follows
+	byCall  map[int64]*knownTask  // by the id of the call that made it
+	counts  map[string]int        // of byID, by owner
+	theirs  map[string]*knownTask // of clients, made for the server
+	last    uint64                // number of a task
+	first   string                // client that had to do with tasks
+	several bool                  // another one had, too
+	making  int                   // calls that may make one
+	waiting []func()              // messages about tasks that may be being made
+}
+
+// A knownTask is one task.
+type knownTask struct {
+	id       string
+	owner    string         // ClientKey
+	number   uint64         // rises
+	call     int64          // that made it, whose id the server has as progress token
+	token    jsonrpc.ID     // the client's; absent if it wants no progress
+	awaiting *inflight.Call // of ours; nil for a task that its client waits for
+	over     time.Time      // its time to live; zero for no end
+}
+
+// alone reports whether one client only has had to do with tasks, which is this one.
+// k.mu is held.
+func (k *knownTasks) alone(owner string) bool {
+	if k.first == "" {
+		k.first = owner
+	}
+	k.several = k.several || k.first != owner
+	return !k.several
+}
+
+// isKeptTo reports whether a request is that of the only client there is, under the
+// anonymous principal. Only then it may name a task that is not known: it may have
+// been made on an earlier connection, and there is nobody whose it could be instead.
+// k.mu is held.
+func (k *knownTasks) isKeptTo(req *mcp.Request) bool {
+	return k.alone(req.Meta.ClientKey()) && req.Meta.Principal == (mcp.Principal{})
+}
+
+// check returns why a request may not have to do with the task that it names: the
+// same for one of somebody else as for one that there is not.
+func (k *knownTasks) check(req *mcp.Request) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	kept := k.isKeptTo(req)
+	switch t := k.byID[mcp.TaskID(&req.Params)]; {
+	case t == nil && kept, t != nil && t.owner == req.Meta.ClientKey():
+		return nil
+	}
+	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Failed to retrieve task: Task not found")
+}
+
+// own returns a list of tasks without those that are not the client's.
+func (k *knownTasks) own(req *mcp.Request, list mcp.Result) mcp.Result {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.isKeptTo(req) {
+		return list
+	}
+	raw, _ := list.Lookup("tasks")
+	array := []byte{'['}
+	for _, item := range jsonrpc.Elements(raw) {
+		v := jsonrpc.Trusted(item)
+		if t := k.byID[mcp.TaskID(&v)]; t == nil || t.owner != req.Meta.ClientKey() {
+			continue
+		}
+		if len(array) > 1 {
+			array = append(array, ',')
+		}
+		array = append(array, item...)
+	}
+	return mcp.Result{Value: jsonrpc.Edited(&list.Value, jsonrpc.Edit{Name: "tasks", Value: append(array, ']')})}
+}
+
+// make counts a call more that may make a task. It must be followed by made.
+func (k *knownTasks) make(req *mcp.Request) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.alone(req.Meta.ClientKey())
+	if n := len(k.byID) + k.making; n >= MaxTasks && !k.forgetOver() {
+		return &mcp.CallError{
+			Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxTasks", Outcome: mcp.NotSent,
+			Public: fmt.Sprintf("there are %d tasks on the connection to the server", n),
+		}
+	}
+	k.making++
+	return nil
+}
+
+// made counts a call less that may make a task, which is t, nil if it made none, and
+// has what waited for that go on.
+func (k *knownTasks) made(t *knownTask) {
+	k.mu.Lock()
+	k.making--
+	if t != nil {
+		k.makeRoom(t.owner)
+		k.last++
+		t.number = k.last
+		if k.byID == nil {
+			k.byID, k.byCall = make(map[string]*knownTask), make(map[int64]*knownTask)
+			k.counts = make(map[string]int)
+		}
+		if old := k.byID[t.id]; old != nil {
+			k.remove(old)
+		}
+		k.byID[t.id], k.byCall[t.call] = t, t
+		k.counts[t.owner]++
+	}
+	waiting := k.waiting
+	k.waiting = nil
+	k.mu.Unlock()
+	for _, f := range waiting {
+		f()
+	}
+}
+
+// makeRoom forgets a client's oldest task if it has as many as it may. k.mu is held.
+func (k *knownTasks) makeRoom(owner string) {
+	if k.counts[owner] < MaxTasksPerClient {
+		return
+	}
+	var oldest *knownTask
+	for _, t := range k.byID {
+		if t.owner == owner && (oldest == nil || t.number < oldest.number) {
+			oldest = t
+		}
+	}
+	k.remove(oldest)
+}
+
+// forgetOver forgets tasks whose time to live is over and reports whether there were
+// some. k.mu is held.
+func (k *knownTasks) forgetOver() bool {
+	before, now := len(k.byID), time.Now()
+	for _, t := range k.byID {
+		if t.isOver(now) {
+			k.remove(t)
+		}
+	}
+	return len(k.byID) < before
+}
+
+func (t *knownTask) isOver(now time.Time) bool { return !t.over.IsZero() && now.After(t.over) }
+
+func (k *knownTasks) forget(t *knownTask) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.remove(t)
+}
+
+// remove is forget with k.mu held.
+func (k *knownTasks) remove(t *knownTask) {
+	if k.byID[t.id] != t {
+		return
+	}
+	delete(k.byID, t.id)
+	delete(k.byCall, t.call)
+	if k.counts[t.owner]--; k.counts[t.owner] == 0 {
+		delete(k.counts, t.owner)
+	}
+}
+
+// attach has what concerns a task go to a call of ours, nil for none.
+func (k *knownTasks) attach(t *knownTask, call *inflight.Call) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t.awaiting = call
+}
+
+// awaits keeps f until it is known whether a task is being made, and reports whether
+// that can be: a server may ask about a task before who made it has been told.
+func (k *knownTasks) awaits(id string, f func()) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byID[id] != nil || k.making == 0 || len(k.waiting) >= inflight.MaxQueuedMessages {
+		return false
+	}
+	k.waiting = append(k.waiting, f)
+	return true
+}
+
+// find returns whose a task of the server is, and the call of ours that awaits it,
+// if there is one.
+func (k *knownTasks) find(id string) (owner string, awaiting *inflight.Call, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.byID[id]
+	if t == nil {
+		return "", nil, false
+	}
+	return t.owner, t.awaiting, true
+}
+
+// progressOf returns whose the task is that a call made, and its progress token.
+func (k *knownTasks) progressOf(call int64) (owner string, awaiting *inflight.Call, token jsonrpc.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.byCall[call]
+	if t == nil {
+		return "", nil, jsonrpc.ID{}
+	}
+	return t.owner, t.awaiting, t.token
+}
+
+// givenToServer keeps which client has made a task for the server. Of two clients
+// that have chosen the same id neither has it.
+func (k *knownTasks) givenToServer(task mcp.Task, owner string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.theirs == nil {
+		k.theirs = make(map[string]*knownTask)
+	}
+	if t := k.theirs[task.ID]; t != nil && t.owner != owner {
+		t.owner = ""
+		return
+	}
+	if len(k.theirs) >= MaxTasks {
+		now := time.Now()
+		maps.DeleteFunc(k.theirs, func(_ string, t *knownTask) bool { return t.isOver(now) })
+	}
+	if len(k.theirs) < MaxTasks { // else the only client there is will be asked
+		k.theirs[task.ID] = &knownTask{id: task.ID, owner: owner, over: overAt(task.Life)}
+	}
+}
+
+// ofClient returns which client has made a task for the server, "" if that cannot be
+// told, and whether it is known.
+func (k *knownTasks) ofClient(id string) (owner string, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.theirs[id]
+	if t == nil {
+		return "", false
+	}
+	return t.owner, true
+}
+
+// overAt returns when a time to live that begins now is over; zero for never.
+func overAt(life time.Duration) time.Time {
+	if life <= 0 {
+		return time.Time{}
+	}
+	return time.Now().Add(life)
+}
