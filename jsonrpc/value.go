@@ -211,6 +211,17 @@ func (v *Value) Members() iter.Seq2[string, []byte] {
 	}
 }
 
+// RawMembers is Members with the names as they came, with their quotes.
+func (v *Value) RawMembers() iter.Seq2[[]byte, []byte] {
+	return func(yield func([]byte, []byte) bool) {
+		for m := range v.members {
+			if !yield(v.raw[m.name:m.nameEnd:m.nameEnd], v.raw[m.value:m.valueEnd:m.valueEnd]) {
+				return
+			}
+		}
+	}
+}
+
 // AppendTo appends the value's bytes to dst without line breaks between tokens,
 // and null if the value is absent.
 func (v *Value) AppendTo(dst []byte) []byte {

@@ -68,6 +68,31 @@ func TestLookupMatchesExactlyAfterUnescaping(t *testing.T) {
 		if diff := cmp.Diff(want, names); diff != "" {
 			t.Errorf("%s: members (-want +got):\n%s", how, diff)
 		}
+		i := 0
+		for name := range v.RawMembers() {
+			if got, ok := jsonrpc.Unquote(name); i < len(want) && (!ok || !strings.HasPrefix(want[i], got)) {
+				t.Errorf("%s: member %d is called %s", how, i, name)
+			}
+			i++
+		}
+		if i != v.Len() {
+			t.Errorf("%s: %d members", how, i)
+		}
+	}
+}
+
+func TestRawMembersKeepTheirNames(t *testing.T) {
+	for how, v := range allWays(t, `{"\u0061" : 1,"\ud800":2 , "é":3}`) {
+		var got []string
+		for name, value := range v.RawMembers() {
+			_ = append(name, "overwritten"...)
+			if got = append(got, string(name)+string(value)); len(got) == 3 {
+				break
+			}
+		}
+		if diff := cmp.Diff([]string{`"\u0061"1`, `"\ud800"2`, `"é"3`}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", how, diff)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 
 	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // How many resources, and how many tasks, one listen filter may name.
@@ -36,7 +37,10 @@ func ReadFilter(params *jsonrpc.Value) (Filter, error) {
 	if !ok || string(raw) == "null" {
 		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: notifications is missing")
 	}
-	if err := json.Unmarshal(raw, &f); err != nil {
+	// What is in the members of others is nobody's business here.
+	filter := params.Get("notifications")
+	err := json.Unmarshal(raw, &f, jsontext.AllowInvalidUTF8(true), jsontext.AllowDuplicateNames(true))
+	if err != nil || !filter.IsDistinct() {
 		return f, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: notifications is no filter")
 	}
 	if n := len(f.ResourceSubscriptions); n > MaxResourceSubscriptions {

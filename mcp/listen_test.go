@@ -33,6 +33,7 @@ func TestFilterIsRead(t *testing.T) {
 		},
 		{"false is not wanted", `{"notifications":{"toolsListChanged":false,"resourceSubscriptions":[]}}`, mcp.Filter{ResourceSubscriptions: []string{}}},
 		{"members of a vendor", `{"notifications":{"x":1,"promptsListChanged":true},"y":2}`, mcp.Filter{PromptsListChanged: true}},
+		{"any members of a vendor", `{"notifications":{"\ud800":"\ud800","x":{"a":1,"a":[1e400]},"toolsListChanged":true}}`, mcp.Filter{ToolsListChanged: true}},
 		{"names in another case are others", `{"notifications":{"ToolsListChanged":true}}`, mcp.Filter{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -62,6 +63,7 @@ func TestFilterThatIsNoneIsRefused(t *testing.T) {
 		{"a member of another type", `{"notifications":{"toolsListChanged":"yes"}}`, "no filter"},
 		{"a resource of another type", `{"notifications":{"resourceSubscriptions":[1]}}`, "no filter"},
 		{"a member twice", `{"notifications":{"toolsListChanged":true,"toolsListChanged":false}}`, "no filter"},
+		{"a member twice, once with escapes", `{"notifications":{"toolsListChanged":true,"tools\u004cistChanged":false}}`, "no filter"},
 		{"too many resources", `{"notifications":{"resourceSubscriptions":` + uris(mcp.MaxResourceSubscriptions+1) + `}}`, "MaxResourceSubscriptions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

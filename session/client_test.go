@@ -151,44 +151,50 @@ func TestLogMessagesReachTheirReceiver(t *testing.T) {
 		{"a call before its session", []mcp.Metadata{legacyMeta("a", "")}, []mcp.Metadata{legacyMeta("a", "")}, "info", []int{0}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			started := make(chan *inflight.Call, 10)
-			w := newWire(func(call *inflight.Call, method, _ string) {
-				if method == mcp.MethodCallTool {
-					started <- call
-					return
-				}
-				answer(call, "{}")
-			})
-			c := connected(t, w, "{}")
-			var receivers []*listener
-			var inFlight []*running
-			for _, meta := range tt.calls {
-				l := newListener()
-				receivers = append(receivers, l)
-				inFlight = append(inFlight, handle(t, c, toolCall(meta), l))
-				receive(t, "the call", started)
-			}
-			for _, meta := range tt.listens {
-				l, r := listen(t, c, meta, mcp.Filter{Session: true})
-				receivers = append(receivers, l)
-				inFlight = append(inFlight, r)
-			}
-			c.Notified(scan(t, log(tt.level)), nil)
-			w.calls.Fail(errors.New("over"), true)
-			for _, r := range inFlight {
-				<-r.done
-			}
-			var got []int
-			for i, l := range receivers {
-				for range l.told() {
-					got = append(got, i)
-				}
-			}
+			got := reached(t, log(tt.level), tt.calls, tt.listens)
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("receivers %v, want %v", got, tt.want)
 			}
 		})
 	}
+}
+
+// reached returns whom a notification reaches that came outside any stream, as
+// indexes of calls of tools in flight and, after them, sessions that listen.
+func reached(t *testing.T, message string, calls, listens []mcp.Metadata) (got []int) {
+	started := make(chan *inflight.Call, 10)
+	w := newWire(func(call *inflight.Call, method, _ string) {
+		if method == mcp.MethodCallTool {
+			started <- call
+			return
+		}
+		answer(call, "{}")
+	})
+	c := connected(t, w, "{}")
+	var receivers []*listener
+	var inFlight []*running
+	for _, meta := range calls {
+		l := newListener()
+		receivers = append(receivers, l)
+		inFlight = append(inFlight, handle(t, c, toolCall(meta), l))
+		receive(t, "the call", started)
+	}
+	for _, meta := range listens {
+		l, r := listen(t, c, meta, mcp.Filter{Session: true})
+		receivers = append(receivers, l)
+		inFlight = append(inFlight, r)
+	}
+	c.Notified(scan(t, message), nil)
+	w.calls.Fail(errors.New("over"), true)
+	for _, r := range inFlight {
+		<-r.done
+	}
+	for i, l := range receivers {
+		for range l.told() {
+			got = append(got, i)
+		}
+	}
+	return got
 }
 
 // TestLogMessageBehindItsResponse: over HTTP a server may send it on the GET
@@ -387,18 +393,26 @@ func TestUndeclaredListChangesArePassedOn(t *testing.T) {
 // TestOtherNotificationsReachOneClientOnly: what names neither call nor resource
 // is nobody's among several clients.
 func TestOtherNotificationsReachOneClientOnly(t *testing.T) {
-	w := newWire(nil)
-	c := connected(t, w, "{}")
-	other := scan(t, `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":"x"}}`)
-	a, aRuns := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
-	c.Notified(other, nil)
-	receive(t, "the notification", a.got)
-	b, bRuns := listen(t, c, legacyMeta("b", ""), mcp.Filter{Session: true})
-	c.Notified(other, nil)
-	aRuns.stop()
-	bRuns.stop()
-	if more := append(a.told(), b.told()...); len(more) != 0 {
-		t.Errorf("more came: %q", more)
+	a, b, modern := legacyMeta("a", ""), legacyMeta("b", ""), mcp.Metadata{Revision: mcp.Revision20260728, Session: "m"}
+	for _, tt := range []struct {
+		name           string
+		calls, listens []mcp.Metadata
+		want           []int
+	}{
+		{"one session", nil, []mcp.Metadata{a}, []int{0}},
+		{"two sessions: nobody guesses", nil, []mcp.Metadata{a, b}, nil},
+		{"a session before its call", []mcp.Metadata{a}, []mcp.Metadata{a}, []int{1}},
+		{"a call of a modern client", []mcp.Metadata{modern}, nil, []int{0}},
+		{"two of them", []mcp.Metadata{modern, modern}, nil, []int{1}},
+		{"calls of two clients: nobody guesses", []mcp.Metadata{modern, b}, nil, nil},
+		{"two sessions and a call: nobody guesses", []mcp.Metadata{a}, []mcp.Metadata{a, b}, nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := reached(t, `{"jsonrpc":"2.0","method":"notifications/vendor/x","params":{}}`, tt.calls, tt.listens)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("receivers %v, want %v", got, tt.want)
+			}
+		})
 	}
 }
 

@@ -46,7 +46,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 			if err == nil || isWire(err) {
 				d.closePages(ctx, nil)
 			}
-			return result, err
+			return result, mcp.Begun(err)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func needsInput(req *mcp.Request, r *mcp.Result, err error) bool {
 
 // An inputRequest is one question of a result that needs input.
 type inputRequest struct {
-	key    string
+	key    string // as it came, with its quotes
 	req    mcp.Request
 	page   string // of an elicitation by URL: that URL
 	answer []byte
@@ -194,7 +194,7 @@ func joinAnswers(method string, questions []inputRequest) ([]byte, error) {
 		if i > 0 {
 			responses = append(responses, ',')
 		}
-		responses = append(jsonrpc.AppendString(responses, questions[i].key), ':')
+		responses = append(append(responses, questions[i].key...), ':')
 		responses = append(responses, questions[i].answer...)
 	}
 	return append(responses, '}'), nil
@@ -235,13 +235,13 @@ func readInputRequests(method string, requests *jsonrpc.Value) ([]inputRequest, 
 		}
 	}
 	var questions []inputRequest
-	for key, raw := range requests.Members() {
+	for key, raw := range requests.RawMembers() {
 		request := jsonrpc.Trusted(raw)
 		name, ok := request.LookupString("method")
 		if !ok {
 			return nil, badInput(method, "a question of the server has no method")
 		}
-		q := inputRequest{key: key, req: mcp.Request{Method: name, Params: request.Get("params")}}
+		q := inputRequest{key: string(key), req: mcp.Request{Method: name, Params: request.Get("params")}}
 		q.page = pageOf(&q.req)
 		questions = append(questions, q)
 	}

@@ -73,7 +73,7 @@ func (c *called) question(t *testing.T) (id, text string) {
 // the client, and the call is made again with the answers and the state.
 func TestInputIsAskedOfALegacyClient_B151(t *testing.T) {
 	b := needing(`{"resultType":"input_required","requestState":"s\u0031","inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?","z":1.0}},`+
-		`"b\"":{"method":"roots/list"},"c":{"method":"sampling/createMessage","params":{}}}}`,
+		`"\u0062\"":{"method":"roots/list"},"c":{"method":"sampling/createMessage","params":{}}}}`,
 		`{"resultType":"input_required","inputRequests":{"d":{"method":"roots/list"}}}`, `{"content":[],"resultType":"complete"}`)
 	s := serving(t, b)
 	c := callTool(t, s, `{"arguments":{"n":9007199254740993},"name":"t","_meta":{"progressToken":1}}`)
@@ -96,7 +96,7 @@ func TestInputIsAskedOfALegacyClient_B151(t *testing.T) {
 	got := b.paramsOf()
 	want := []string{
 		`{"arguments":{"n":9007199254740993},"name":"t","_meta":{"progressToken":1}}`,
-		`{"arguments":{"n":9007199254740993},"name":"t","_meta":{"progressToken":1},"inputResponses":{"a":{"action":"accept","n":1.0},"b\"":{"roots":[]},"c":{"role":"assistant"}},"requestState":"s\u0031"}`,
+		`{"arguments":{"n":9007199254740993},"name":"t","_meta":{"progressToken":1},"inputResponses":{"a":{"action":"accept","n":1.0},"\u0062\"":{"roots":[]},"c":{"role":"assistant"}},"requestState":"s\u0031"}`,
 		`{"arguments":{"n":9007199254740993},"name":"t","_meta":{"progressToken":1},"inputResponses":{"d":{"roots":[]}}}`,
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
@@ -313,4 +313,19 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 			s.Close()
 		})
 	})
+}
+
+// TestLaterRoundThatWasNotSent_P2: the call has been with the server before, and who
+// believes that it was not would make it again.
+func TestLaterRoundThatWasNotSent_P2(t *testing.T) {
+	b := &backend{serve: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		if _, again := req.Params.Lookup("requestState"); !again {
+			return mcp.RawResult([]byte(`{"resultType":"input_required","requestState":"s"}`)), nil
+		}
+		return mcp.Result{}, fmt.Errorf("pooled: %w", &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent})
+	}}
+	c := callTool(t, serving(t, b), `{"name":"t"}`)
+	if got := receive(t, "the failure", c.done); !strings.HasSuffix(got, `{"mcpsplice":{"kind":"unreachable","outcome":"maybe executed"}}`) {
+		t.Errorf("got %s", got)
+	}
 }

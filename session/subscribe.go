@@ -189,15 +189,25 @@ func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
 			call.Notify(n)
 		}
 	default:
-		if n.Method == mcp.NotificationTaskStatus && c.taskStatus(n) {
-			return
+		if n.Method != mcp.NotificationTaskStatus || !c.taskStatus(n) {
+			c.foreign(n, on)
 		}
-		if on == nil || on.Request.Method == mcp.MethodListen {
-			on = c.sessionListener()
+	}
+}
+
+// foreign gives a notification that the protocol does not have to the call on whose
+// stream it came, or to the one client that listens to the session. Modern clients
+// have no session to listen to: it goes to the calls in flight then if they are of
+// one client.
+func (c *Client) foreign(n *mcp.Notification, on *inflight.Call) {
+	if on == nil || on.Request.Method == mcp.MethodListen {
+		listeners, _ := c.listening(func(f *mcp.Filter) bool { return f.Session })
+		if on = c.sessionListener(); len(listeners) == 0 {
+			on, _ = c.calls.Owner(func(*mcp.Request) bool { return true })
 		}
-		if on != nil {
-			on.Notify(n)
-		}
+	}
+	if on != nil {
+		on.Notify(n)
 	}
 }
 
@@ -252,7 +262,7 @@ func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 		return
 	}
 	owner, several := c.calls.Owner(wants)
-	if several || owner != nil && owner.Notify(n) {
+	if several || owner != nil && (c.calls.LeftByOthers(owner.Client()) || owner.Notify(n)) {
 		return
 	}
 	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {

@@ -77,8 +77,8 @@ func (c *child) run(p *peer, serve func(*child, *jsonrpc.Message)) {
 			c.answered <- string(line)
 		}
 		if m.Kind == jsonrpc.Request {
-			if _, small := m.ID.Int(); c.ids[m.ID.Key()] || !small {
-				c.t.Errorf("id %s is taken", m.ID)
+			if n, ok := m.ID.Int(); c.ids[m.ID.Key()] || !ok || n < 0 || n >= 1<<31 {
+				c.t.Errorf("B019: id %s is taken, or not small", m.ID)
 			}
 			c.ids[m.ID.Key()] = true
 		}
@@ -344,5 +344,43 @@ func TestRestartOfTheChild_B154_B052(t *testing.T) {
 			t.Errorf("%d: %s", i, got)
 		}
 		receive(t, "the subscription made again", subscribed)
+	}
+}
+
+// TestIDsComeBackAsTheyWere_B020, in flight together.
+func TestIDsComeBackAsTheyWere_B020(t *testing.T) {
+	ids := []string{`"1"`, `1`, `"001"`, `"1e3"`, `""`, `"init-α"`, `0`, `-1`, `"\u00e9"`, `9007199254740993`}
+	arrived, release := make(chan struct{}, len(ids)), make(chan struct{})
+	pool, _ := share(t, func(c *child, m *jsonrpc.Message) {
+		if m.Kind != jsonrpc.Request {
+			return
+		}
+		arrived <- struct{}{}
+		<-release
+		arguments := m.Body.Get("arguments")
+		c.reply(m, string(arguments.Raw()))
+	})
+	for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
+		p, _ := serve(t, pool, transport.ServeOptions{})
+		meta := "," + modernMetaJSON
+		if era == mcp.Legacy {
+			p.handshakeWithout()
+			meta = ""
+		}
+		for _, id := range ids {
+			p.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x","arguments":{"id":` + id + `}` + meta + `}}`)
+		}
+		for range ids {
+			receive(t, "a call", arrived)
+		}
+		for range ids {
+			release <- struct{}{}
+		}
+		for range ids {
+			m := p.message()
+			if id := m.Body.Get("id"); string(id.Raw()) != string(m.ID.Raw()) {
+				t.Errorf("%s: the answer to %s came under %s", era, id.Raw(), m.ID)
+			}
+		}
 	}
 }

@@ -311,11 +311,12 @@ func TestModernLogMessages(t *testing.T) {
 	}
 	log := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
 	var listeners []*listener
-	call := func(client string, level mcp.Level) *jsonrpc.Message {
+	call := func(client string, level mcp.Level) *call {
 		l := newListener()
 		listeners = append(listeners, l)
-		start(t, conn, at(client, level), l)
-		return p.expect(mcp.MethodCallTool)
+		c := start(t, conn, at(client, level), l)
+		p.expect(mcp.MethodCallTool)
+		return c
 	}
 	heard := func() (all []int) {
 		// The answer to a ping says that what came before has been taken up.
@@ -336,9 +337,66 @@ func TestModernLogMessages(t *testing.T) {
 	if got := receive(t, "the message", listeners[1].got); !strings.Contains(got, `"level":"info"`) {
 		t.Errorf("heard %s", got)
 	}
-	call("b", "debug")
+	b := call("b", "debug")
 	p.say(log)
 	if got := heard(); !slices.Equal(got, nil) {
 		t.Errorf("heard by %v", got)
+	}
+	b.cancel(nil)
+	p.expect(mcp.NotificationCancelled) // of which such a server says no more
+	receive(t, "the end of the call", b.done)
+	p.say(log)
+	if got := heard(); !slices.Equal(got, []int{1}) {
+		t.Errorf("after the other client's cancellation: heard by %v", got)
+	}
+}
+
+// TestListensThroughABridge_B121: two listen calls of one client, whose ids differ in
+// their type, are two at the server as well.
+func TestListensThroughABridge_B121(t *testing.T) {
+	conn, server := connect(t, transport.DialOptions{Era: mcp.Modern}, transport.LineOptions{})
+	client, _ := serve(t, conn, transport.ServeOptions{})
+	client.say(listenLine(`1`, `{"toolsListChanged":true,"promptsListChanged":true}`))
+	first := server.expect(mcp.MethodListen).ID.String()
+	client.say(listenLine(`"1"`, `{"toolsListChanged":true}`))
+	second := server.expect(mcp.MethodListen).ID.String()
+	if first == second {
+		t.Fatalf("both are %s at the server", first)
+	}
+	want := func(lines ...string) {
+		t.Helper()
+		for _, line := range lines {
+			if got := client.line(); got != line {
+				t.Fatalf("the client got %s, want %s", got, line)
+			}
+		}
+	}
+	// What is granted is told as it is, each message under the client's own id.
+	server.say(ackLine(first, `{"toolsListChanged":true}`), ackLine(second, `{"toolsListChanged":true}`))
+	acknowledged := []string{client.line(), client.line()}
+	slices.Sort(acknowledged)
+	if !slices.Equal(acknowledged, []string{ackLine(`"1"`, `{"toolsListChanged":true}`), ackLine(`1`, `{"toolsListChanged":true}`)}) {
+		t.Errorf("acknowledged by %q", acknowledged)
+	}
+	server.say(changeLine("tools", "99"), changeLine("tools", `"x"`), changeLine("resources", first), changeLine("tools", second))
+	want(changeLine("tools", `"1"`))
+	server.say(changeLine("tools", first))
+	want(changeLine("tools", `1`))
+	// One is cancelled, and the other one goes on.
+	client.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"1"}}`)
+	if got := server.expect(mcp.NotificationCancelled); !strings.Contains(string(got.Body.Raw()), `"requestId":`+second) {
+		t.Errorf("cancelled %s", got.Body.Raw())
+	}
+	server.say(changeLine("tools", second), changeLine("tools", first))
+	want(changeLine("tools", `1`))
+	// A graceful end is a response, and that of the server's process an error.
+	server.say(`{"jsonrpc":"2.0","id":` + first + `,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":` + first + `}}}`)
+	want(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1}}}`)
+	client.say(listenLine(`2`, `{"toolsListChanged":true}`))
+	server.say(ackLine(server.expect(mcp.MethodListen).ID.String(), `{}`))
+	want(ackLine(`2`, `{}`))
+	_ = server.conn.Close()
+	if got := client.line(); !strings.HasPrefix(got, `{"jsonrpc":"2.0","id":2,"error":{"code":-32603,`) {
+		t.Errorf("the client got %s", got)
 	}
 }

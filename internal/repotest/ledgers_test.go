@@ -13,7 +13,7 @@ import (
 // it: `transport/stdio` `TestCloseUnblocksRead`, or
 // `transport/stdio: TestCloseUnblocksRead/child_ignores_signals`. A ledger need
 // not exist before its first line is written.
-var ledgers = []string{"docs/cases.md", "docs/seeds.md", "docs/security.md"}
+var ledgers = []string{"docs/cases.md", "docs/eras.md", "docs/seeds.md", "docs/security.md"}
 
 // testName matches a code span that names a test: its package if it is given,
 // and the function. Names of subtests are not checked.

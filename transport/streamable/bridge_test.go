@@ -36,7 +36,7 @@ func init() {
 // returns how to connect to it.
 type serveFunc func(t *testing.T, h mcp.Handler, era mcp.Era) (dial func(ctx context.Context, opts transport.DialOptions) (transport.Edge, error))
 
-var transports = map[string]serveFunc{"stdio": serveStream, "http": serveHTTP, "sse": serveSSE}
+var transports = map[string]serveFunc{"stdio": serveStream, "http": serveHTTP, "sse": serveSSE, "loose http": serveLoosely}
 
 // serveStream serves over pipes, as stdio does.
 func serveStream(t *testing.T, h mcp.Handler, era mcp.Era) func(context.Context, transport.DialOptions) (transport.Edge, error) {
@@ -131,7 +131,22 @@ const capabilities = `{"elicitation":{"form":{}},"sampling":{},"roots":{"listCha
 func newBench(t *testing.T, clientKind string, clientEra mcp.Era, serverKind string, serverEra mcp.Era) *bench {
 	t.Helper()
 	b := &bench{fixture: newFixture(), clientEra: clientEra, serverEra: serverEra, clientKind: clientKind, serverKind: serverKind}
-	dialServer := transports[serverKind](t, b.fixture, serverEra)
+	b.client = bridge(t, b.fixture, side{clientKind, clientEra}, side{serverKind, serverEra}, capabilities)
+	return b
+}
+
+// A side is how a client, or a server, is connected to a bridge.
+type side struct {
+	kind string
+	era  mcp.Era
+}
+
+func (s side) String() string { return s.era.String() + " " + s.kind }
+
+// bridge connects a client with some capabilities to a bridge in front of a server.
+func bridge(t *testing.T, h mcp.Handler, client, server side, capabilities string) transport.Edge {
+	t.Helper()
+	dialServer := transports[server.kind](t, h, server.era)
 	pool := transport.NewPool(func(ctx context.Context, meta *mcp.Metadata) (transport.Edge, error) {
 		return dialServer(ctx, transport.DialOptions{Client: meta.Client, Capabilities: meta.Capabilities, Logger: logger})
 	}, transport.PoolOptions{Logger: logger})
@@ -140,20 +155,19 @@ func newBench(t *testing.T, clientKind string, clientEra mcp.Era, serverKind str
 			t.Errorf("closing the pool: %v", err)
 		}
 	})
-	dialBridge := transports[clientKind](t, pool, clientEra)
+	dialBridge := transports[client.kind](t, pool, client.era)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	client, err := dialBridge(ctx, transport.DialOptions{Capabilities: []byte(capabilities), Logger: logger})
+	edge, err := dialBridge(ctx, transport.DialOptions{Capabilities: []byte(capabilities), Logger: logger})
 	if err != nil {
 		t.Fatalf("connecting to the bridge: %v", err)
 	}
 	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
+		if err := edge.Close(); err != nil {
 			t.Errorf("closing the client: %v", err)
 		}
 	})
-	b.client = client
-	return b
+	return edge
 }
 
 // A recorder is a Caller that keeps what it is told.
@@ -233,27 +247,31 @@ const (
 	cacheable = `"resultType":"complete","ttlMs":0,"cacheScope":"private"`
 )
 
-func TestBridgeCarriesEverythingInAllCombinations(t *testing.T) {
-	sides := []struct {
-		kind string
-		era  mcp.Era
-	}{{"stdio", mcp.Legacy}, {"stdio", mcp.Modern}, {"http", mcp.Legacy}, {"http", mcp.Modern}, {"sse", mcp.Legacy}}
+// sides are all that a bridge can have on either hand.
+var sides = []side{{"stdio", mcp.Legacy}, {"stdio", mcp.Modern}, {"http", mcp.Legacy}, {"http", mcp.Modern}, {"sse", mcp.Legacy}}
+
+// inAllCombinations runs f for each client in front of each server.
+func inAllCombinations(t *testing.T, f func(t *testing.T, client, server side)) {
 	for _, client := range sides {
 		for _, server := range sides {
-			t.Run(fmt.Sprintf("%s %s to %s %s", client.era, client.kind, server.era, server.kind), func(t *testing.T) {
-				b := newBench(t, client.kind, client.era, server.kind, server.era)
-				t.Run("discovery", b.testDiscovery)
-				t.Run("results", b.testResults)
-				t.Run("errors", b.testErrors)
-				t.Run("progress", b.testProgress)
-				t.Run("log", b.testLog)
-				t.Run("cancellation", b.testCancellation)
-				t.Run("changes", b.testChanges)
-				t.Run("questions", b.testQuestions)
-				t.Run("headers", b.testHeaders)
-			})
+			t.Run(client.String()+" to "+server.String(), func(t *testing.T) { f(t, client, server) })
 		}
 	}
+}
+
+func TestBridgeCarriesEverythingInAllCombinations(t *testing.T) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
+		b := newBench(t, client.kind, client.era, server.kind, server.era)
+		t.Run("discovery", b.testDiscovery)
+		t.Run("results", b.testResults)
+		t.Run("errors", b.testErrors)
+		t.Run("progress", b.testProgress)
+		t.Run("log", b.testLog)
+		t.Run("cancellation", b.testCancellation)
+		t.Run("changes", b.testChanges)
+		t.Run("questions", b.testQuestions)
+		t.Run("headers", b.testHeaders)
+	})
 }
 
 func (b *bench) testDiscovery(t *testing.T) {

@@ -55,6 +55,10 @@ func TestMessages(t *testing.T) {
 		{"B017 arguments beyond 2^53", `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"n":9007199254740993,"z":-0},$}}`, 200, 200, `{"n":9007199254740993,"z":-0`, "both"},
 		{"B022 a null id", `{"jsonrpc":"2.0","id":null,"method":"tools/list","params":{$}}`, 400, 400, `{"jsonrpc":"2.0","error":{"code":-32600`, "none"},
 		{"B023 a fraction as id", `{"jsonrpc":"2.0","id":1.5,"method":"tools/list","params":{$}}`, 400, 400, `{"jsonrpc":"2.0","error":{"code":-32600`, "none"},
+		{"B023 a boolean as id", `{"jsonrpc":"2.0","id":true,"method":"tools/list","params":{$}}`, 400, 400, `{"jsonrpc":"2.0","error":{"code":-32600`, "none"},
+		{"B023 an array as id", `{"jsonrpc":"2.0","id":[1],"method":"tools/list","params":{$}}`, 400, 400, `{"jsonrpc":"2.0","error":{"code":-32600`, "none"},
+		{"B023 a number beyond all others as id", `{"jsonrpc":"2.0","id":1e400,"method":"tools/list","params":{$}}`, 400, 400, `{"jsonrpc":"2.0","error":{"code":-32600`, "none"},
+		{"B023 an id of 1 MiB", `{"jsonrpc":"2.0","id":"` + strings.Repeat("x", 1<<20) + `","method":"tools/list","params":{$}}`, 400, 400, `{"jsonrpc":"2.0","error":{"code":-32600`, "none"},
 		{"B023 an object as id", `{"jsonrpc":"2.0","id":{},"method":"tools/list","params":{$}}`, 400, 400, `{"jsonrpc":"2.0","error":{"code":-32600`, "none"},
 		{"D2.11 invalid UTF-8", `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"caf` + "\xe9" + `",$}}`, 400, 400, `"code":-32700`, "none"},
 		{"D2.11 a character cut off", `{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"` + "\xf0\x9f\x98" + `",$}}`, 400, 400, `"code":-32700`, "none"},
@@ -124,7 +128,7 @@ func TestResponsesOfClients(t *testing.T) {
 	}
 }
 
-// TestEraOfAMessage is the table of ERAS.md: which era a message is served in,
+// TestEraOfAMessage is the table of docs/eras.md: which era a message is served in,
 // and what a listener for one era says to the other.
 func TestEraOfAMessage(t *testing.T) {
 	servers := map[mcp.Era]*browser{}

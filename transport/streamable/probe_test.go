@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,10 @@ func TestEraOfAServer(t *testing.T) {
 		{"B110 200 for another id", reply(200, "application/json", `{"jsonrpc":"2.0","id":99,"result":{}}`), mcp.Legacy},
 		{"B112 403", reply(403, "text/plain", "no"), mcp.Legacy},
 		{"B112 401", reply(401, "", ""), mcp.NoEra},
+		{"B112 401 with a challenge", func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Message) {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="x"`)
+			w.WriteHeader(http.StatusUnauthorized)
+		}, mcp.NoEra},
 		{"B112 401 with a JSON-RPC error", rpc(401, `"error":{"code":-32001,"message":"Unauthorized"}`), mcp.NoEra},
 		{"B112 408", reply(408, "", ""), mcp.NoEra},
 		{"B112 429", reply(429, "", ""), mcp.NoEra},
@@ -309,7 +314,7 @@ func TestServerThatIsNoMCPServer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), kind) || body != "" && !strings.Contains(err.Error(), "hello") {
 			t.Errorf("B062, S1.91: %s: %v", kind, err)
 		}
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > patience {
 			t.Errorf("B062: %s took %v", kind, took)
 		}
 	}
@@ -360,8 +365,8 @@ func TestConnectingIsBounded(t *testing.T) {
 				}
 				began := time.Now()
 				_, err := streamable.Dial(ctx, url, opts)
-				// The DELETE is bounded as well.
-				if took := time.Since(began); took > limit+500*time.Millisecond {
+				// The DELETE is bounded as well. Without a bound there is no end.
+				if took := time.Since(began); took > patience {
 					t.Errorf("B061: it took %v", took)
 				}
 				e, ok := errors.AsType[*mcp.CallError](err)
@@ -432,5 +437,44 @@ func TestServerInfo(t *testing.T) {
 	}
 	if body := p.seen("server/discover")[0].body; !strings.Contains(body, `"io.modelcontextprotocol/clientInfo":{"name":"me","version":"2"}`) {
 		t.Errorf("server/discover says %s", body)
+	}
+}
+
+// TestOutageIsNoVerdict_B112: a bridge whose server could not say at first what it is
+// takes it for what it is later.
+func TestOutageIsNoVerdict_B112(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		era    mcp.Era
+	}{{http.StatusUnauthorized, mcp.Modern}, {http.StatusTooManyRequests, mcp.Legacy}, {http.StatusServiceUnavailable, mcp.Modern}} {
+		t.Run(fmt.Sprint(tt.status, " ", tt.era), func(t *testing.T) {
+			served := map[mcp.Era]answerer{mcp.Modern: modernPeer(nil), mcp.Legacy: legacyPeer("2025-11-25", "", nil)}[tt.era]
+			var asked atomic.Int64
+			p := newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+				switch {
+				case asked.Add(1) == 1:
+					w.WriteHeader(tt.status)
+				case string(m.Method) == "tools/list":
+					writeResult(w, m, `{"tools":[]}`)
+				default:
+					served(w, r, m)
+				}
+			})
+			pool := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
+				return streamable.Dial(ctx, p.url, nil)
+			}, transport.PoolOptions{})
+			t.Cleanup(func() { _ = pool.Close() })
+			list := func() error {
+				_, err := pool.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListTools, Meta: mcp.Metadata{Revision: mcp.NewestModern}}, mcp.NoCaller{})
+				return err
+			}
+			if err := list(); mcp.OutcomeOf(err) != mcp.NotSent || len(p.seen("initialize")) > 0 {
+				t.Fatalf("the first call: %v, after %q", err, p.order())
+			}
+			eventually(t, func() bool { return list() == nil })
+			if handshakes := len(p.seen("initialize")); (handshakes > 0) != (tt.era == mcp.Legacy) {
+				t.Errorf("%d handshakes: %q", handshakes, p.order())
+			}
+		})
 	}
 }

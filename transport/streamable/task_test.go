@@ -59,11 +59,6 @@ func newTaskBench(t *testing.T, client, server side, clients int, isolation tran
 	return b
 }
 
-type side struct {
-	kind string
-	era  mcp.Era
-}
-
 func (b *taskBench) request(method, params string) *mcp.Request {
 	return &mcp.Request{Method: method, Params: jsonrpc.Trusted([]byte(params)), Meta: mcp.Metadata{
 		Client: []byte(`{"name":"tester","version":"1"}`), Capabilities: []byte(taskCapabilities[b.clientEra]),
@@ -76,18 +71,6 @@ func (b *taskBench) do(t *testing.T, client int, method, params string, caller m
 	defer cancel()
 	result, err := b.clients[client].Handle(ctx, b.request(method, params), caller)
 	return string(result.Raw()), err
-}
-
-// inAllCombinations runs f for each client in front of each server.
-func inAllCombinations(t *testing.T, f func(t *testing.T, client, server side)) {
-	sides := []side{{"stdio", mcp.Legacy}, {"stdio", mcp.Modern}, {"http", mcp.Legacy}, {"http", mcp.Modern}, {"sse", mcp.Legacy}}
-	for _, client := range sides {
-		for _, server := range sides {
-			t.Run(fmt.Sprintf("%s %s to %s %s", client.era, client.kind, server.era, server.kind), func(t *testing.T) {
-				f(t, client, server)
-			})
-		}
-	}
 }
 
 const answered = `"structuredContent":{"answer":` + accepted + `}`

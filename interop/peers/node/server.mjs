@@ -41,6 +41,10 @@ function makeServer() {
         const found = { city, celsius: 21.5, words: ['sunny', 'windy'] };
         return { ...text(JSON.stringify(found)), structuredContent: found };
     });
+    // Legacy clients know output schemas of objects only, and must be able to list this all the same.
+    server.registerTool('letters', {
+        description: 'The tool letters', inputSchema: z.object({ word: z.string() }), outputSchema: z.array(z.string())
+    }, async ({ word }) => ({ ...text([...word].join(' ')), structuredContent: [...word] }));
     tool('meet', {}, async () => {
         await meet();
         return text('met');
