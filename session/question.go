@@ -180,13 +180,13 @@ func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool)
 		return listener, false
 	}
 	owner, several := c.calls.Owner(canCarry)
-	if owner != nil || several {
-		return owner, several
+	if owner == nil && !several {
+		owner, several = listener, sessions
 	}
-	if listener != nil && c.calls.LeftByOthers(listener.Client()) {
+	if owner != nil && c.calls.LeftByOthers(owner.Client()) {
 		return nil, true
 	}
-	return listener, sessions
+	return owner, several
 }
 
 // canCarry reports whether a client can be asked something under a request.
