@@ -76,6 +76,17 @@ func (c *cell) checkKnown(ctx context.Context) error {
 	)
 }
 
+// declared are the capabilities that the server is to see: exactly the client's, and
+// tasks, which the bridge itself awaits at a modern server for legacy clients.
+func (c *cell) declared() string {
+	declared := c.user.capabilities()
+	hasWire := c.serverSide.name != "memory-modern"
+	if c.clientSide.era == mcp.Modern || c.serverSide.era == mcp.Legacy || !hasWire {
+		return declared
+	}
+	return strings.Replace(declared, `"roots"`, `"extensions":{"`+mcp.ExtensionTasks+`":{}},"roots"`, 1)
+}
+
 // sorted returns JSON with the members of objects in the order of their names.
 func sorted(j mcp.JSON) string {
 	var v any
