@@ -115,8 +115,8 @@ func WithRelatedTask(v *jsonrpc.Value, id string) jsonrpc.Value {
 	return editMeta(v, edit)
 }
 
-// isTaskMethod reports whether a method has the same name in the extension and in
-// 2025-11-25.
+// isTaskMethod reports whether a method is one of the extension's, most of which
+// 2025-11-25 has under the same name.
 func isTaskMethod(method string) bool {
 	return method == MethodGetTask || method == MethodUpdateTask || method == MethodCancelTask
 }
