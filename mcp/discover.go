@@ -53,7 +53,7 @@ func DiscoverFromInitialize(init *jsonrpc.Value) Result {
 	if meta.IsObject() {
 		edits = append(edits, jsonrpc.Edit{Name: metaName, Value: meta.Raw()})
 	}
-	return Result{jsonrpc.Edited(&jsonrpc.Value{}, edits...)}
+	return Result{jsonrpc.Edited(&jsonrpc.Value{}, withOthers(edits, init)...)}
 }
 
 // InitializeFromDiscover returns the InitializeResult, for a revision, that says
@@ -81,7 +81,19 @@ func InitializeFromDiscover(discover *Result, revision Revision, fallback Implem
 	if rest := jsonrpc.Edited(&meta, jsonrpc.Edit{Name: MetaServerInfo}); rest.IsObject() && string(rest.Raw()) != "{}" {
 		edits = append(edits, jsonrpc.Edit{Name: metaName, Value: rest.Raw()})
 	}
-	return Result{jsonrpc.Edited(&jsonrpc.Value{}, edits...)}
+	return Result{jsonrpc.Edited(&jsonrpc.Value{}, withOthers(edits, &discover.Value)...)}
+}
+
+// withOthers adds to edits the members that neither of the two results knows.
+func withOthers(edits []jsonrpc.Edit, result *jsonrpc.Value) []jsonrpc.Edit {
+	for name, raw := range result.Members() {
+		switch name {
+		case "protocolVersion", "serverInfo", "supportedVersions", "capabilities", "instructions", metaName, "resultType", "ttlMs", "cacheScope":
+		default:
+			edits = append(edits, jsonrpc.Edit{Name: name, Value: raw})
+		}
+	}
+	return edits
 }
 
 // ServerInfo returns the Implementation of the server in a DiscoverResult as

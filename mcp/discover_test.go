@@ -35,6 +35,10 @@ func TestDiscoverResultSaysWhatInitializeResultSays(t *testing.T) {
 			`{"resultType":"complete","supportedVersions":[],"capabilities":{},"_meta":{` + serverInfo + `}}`,
 		},
 		{
+			"members of others", `{"x":1.0,"capabilities":{},"ServerInfo":{"a":1E2},"ttlMs":1}`,
+			`{"resultType":"complete","supportedVersions":[],"capabilities":{},"x":1.0,"ServerInfo":{"a":1E2}}`,
+		},
+		{
 			"line breaks", "{\"capabilities\":{\r\n},\"serverInfo\":{\"name\":\n\"s\",\"version\":\"1.0\"}}",
 			`{"resultType":"complete","supportedVersions":[],"capabilities":{},"_meta":{` + serverInfo + `}}`,
 		},
@@ -63,6 +67,10 @@ func TestInitializeResultSaysWhatDiscoverResultSays(t *testing.T) {
 			`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"backend","version":"0"},"_meta":{"a":1}}`,
 		},
 		{"malformed capabilities", `{"capabilities":null}`, `{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"backend","version":"0"}}`},
+		{
+			"members of others", `{"x":1.0,"capabilities":{},"serverInfo":{"name":"not so"},"y":[1E2]}`,
+			`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"backend","version":"0"},"x":1.0,"y":[1E2]}`,
+		},
 		{"nothing", ``, `{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"backend","version":"0"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -78,6 +86,7 @@ func TestInitializeResultSurvivesTheWayThroughDiscover(t *testing.T) {
 	for _, in := range []string{
 		`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`,
 		`{"protocolVersion":"2024-11-05","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"s","title":"S","version":"1","x":1.0},"instructions":"é\n","_meta":{"a":{"b":1E2}}}`,
+		`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"},"vendor":{"a":1.0},"Capabilities":[1E2,"\u2028"]}`,
 	} {
 		init := value(t, in)
 		discover := mcp.DiscoverFromInitialize(&init)

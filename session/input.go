@@ -162,7 +162,7 @@ func needsInput(req *mcp.Request, r *mcp.Result, err error) bool {
 
 // An inputRequest is one question of a result that needs input.
 type inputRequest struct {
-	key    []byte // as it came, with its quotes
+	key    string // as it came, with its quotes
 	req    mcp.Request
 	page   string // of an elicitation by URL: that URL
 	answer []byte
@@ -241,7 +241,7 @@ func readInputRequests(method string, requests *jsonrpc.Value) ([]inputRequest, 
 		if !ok {
 			return nil, badInput(method, "a question of the server has no method")
 		}
-		q := inputRequest{key: key, req: mcp.Request{Method: name, Params: request.Get("params")}}
+		q := inputRequest{key: string(key), req: mcp.Request{Method: name, Params: request.Get("params")}}
 		q.page = pageOf(&q.req)
 		questions = append(questions, q)
 	}

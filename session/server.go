@@ -397,6 +397,17 @@ func sendNotification(ctx context.Context, out Outlet, n *mcp.Notification) erro
 	return out.Send(ctx, frame)
 }
 
+// MaxAnswer is how long a legacy client may take to answer a question. One that has
+// gone over HTTP need not tell, and the clock of the call stands still meanwhile.
+const MaxAnswer = time.Hour
+
+func notAnswered(method string) error {
+	return &mcp.CallError{
+		Method: method, Kind: mcp.LimitExceeded, Limit: "MaxAnswer", Outcome: mcp.MaybeExecuted,
+		Public: fmt.Sprintf("the client has not answered for %v", MaxAnswer),
+	}
+}
+
 // Ask implements [mcp.Caller]: it sends the client a request of ours, if the
 // client has declared that it can be asked.
 func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -420,9 +431,12 @@ func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 	if err := c.out.Send(ctx, frame); err != nil {
 		return mcp.Result{}, err
 	}
-	m, err := call.Wait(ctx, mcp.NoCaller{}, 0)
+	m, err := call.Wait(ctx, mcp.NoCaller{}, MaxAnswer)
 	if err != nil {
 		c.withdraw(id)
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = notAnswered(req.Method)
+		}
 		return mcp.Result{}, err
 	}
 	if m.Failed {

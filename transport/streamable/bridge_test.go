@@ -250,8 +250,8 @@ const (
 // sides are all that a bridge can have on either hand.
 var sides = []side{{"stdio", mcp.Legacy}, {"stdio", mcp.Modern}, {"http", mcp.Legacy}, {"http", mcp.Modern}, {"sse", mcp.Legacy}}
 
-// allCells calls f for each two sides of a bridge.
-func allCells(t *testing.T, f func(t *testing.T, client, server side)) {
+// inAllCombinations runs f for each client in front of each server.
+func inAllCombinations(t *testing.T, f func(t *testing.T, client, server side)) {
 	for _, client := range sides {
 		for _, server := range sides {
 			t.Run(client.String()+" to "+server.String(), func(t *testing.T) { f(t, client, server) })
@@ -260,22 +260,18 @@ func allCells(t *testing.T, f func(t *testing.T, client, server side)) {
 }
 
 func TestBridgeCarriesEverythingInAllCombinations(t *testing.T) {
-	for _, client := range sides {
-		for _, server := range sides {
-			t.Run(client.String()+" to "+server.String(), func(t *testing.T) {
-				b := newBench(t, client.kind, client.era, server.kind, server.era)
-				t.Run("discovery", b.testDiscovery)
-				t.Run("results", b.testResults)
-				t.Run("errors", b.testErrors)
-				t.Run("progress", b.testProgress)
-				t.Run("log", b.testLog)
-				t.Run("cancellation", b.testCancellation)
-				t.Run("changes", b.testChanges)
-				t.Run("questions", b.testQuestions)
-				t.Run("headers", b.testHeaders)
-			})
-		}
-	}
+	inAllCombinations(t, func(t *testing.T, client, server side) {
+		b := newBench(t, client.kind, client.era, server.kind, server.era)
+		t.Run("discovery", b.testDiscovery)
+		t.Run("results", b.testResults)
+		t.Run("errors", b.testErrors)
+		t.Run("progress", b.testProgress)
+		t.Run("log", b.testLog)
+		t.Run("cancellation", b.testCancellation)
+		t.Run("changes", b.testChanges)
+		t.Run("questions", b.testQuestions)
+		t.Run("headers", b.testHeaders)
+	})
 }
 
 func (b *bench) testDiscovery(t *testing.T) {
@@ -536,7 +532,7 @@ func TestBridgeBuffersNothing(t *testing.T) {
 			began := time.Now()
 			// B095, B139: at once, and under the client's own token.
 			events.await(t, fmt.Sprintf(`"progress":%d`, i))
-			if took := time.Since(began); took > patience {
+			if took := time.Since(began); took > time.Second {
 				t.Errorf("B095: event %d took %v", i, took)
 			}
 			if i < 3 {

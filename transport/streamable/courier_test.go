@@ -24,7 +24,7 @@ type courier struct {
 }
 
 const aServer = `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},` +
-	`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{}}}`
+	`"resources":{"listChanged":true,"subscribe":true},"logging":{},"completions":{},"vendor":{"x":1.0}},"vendor":{"a":1E2}}`
 
 func newCourier() *courier {
 	return &courier{got: make(chan string, 10), discover: aServer, filters: make(map[*mcp.Filter]chan *mcp.Notification), changed: make(chan struct{})}

@@ -43,7 +43,7 @@ func TestRowsOfEras(t *testing.T) {
 			t.Errorf("docs/eras.md does not name the row %q", row.name)
 		}
 	}
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		c := newCell(t, client, server, everything)
 		for _, row := range rows {
 			t.Run(row.name, func(t *testing.T) {
@@ -85,6 +85,12 @@ func (c *cell) rowWhoAnswers(t *testing.T) {
 		}
 	} else if name != "" {
 		t.Errorf("the server is called %s", name)
+	}
+	declared := info.Discover.Get("capabilities")
+	for what, v := range map[string]jsonrpc.Value{`{"x":1.0}`: declared.Get("vendor"), `{"a":1E2}`: info.Discover.Get("vendor")} {
+		if string(v.Raw()) != what {
+			t.Errorf("what is not known here, %s, is %s", what, v.Raw())
+		}
 	}
 	want := c.pick(`["2025-11-25"]`, `["2025-11-25"]`, `["2026-07-28"]`, `["2026-07-28"]`)
 	if got, _ := info.Discover.Lookup("supportedVersions"); string(got) != want {
@@ -335,7 +341,7 @@ func (l lost) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (
 
 // TestOurOwnFailures: they cannot be mistaken for the server's, and tell no secrets.
 func TestOurOwnFailures_B148(t *testing.T) {
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		dialServer := transports[server.kind](t, newCourier(), server.era)
 		pool := transport.NewPool(func(ctx context.Context, meta *mcp.Metadata) (transport.Edge, error) {
 			edge, err := dialServer(ctx, transport.DialOptions{Client: meta.Client, Capabilities: meta.Capabilities, Logger: logger})

@@ -143,7 +143,7 @@ func TestExamplesOfTheSpecification(t *testing.T) {
 			t.Errorf("no row of ways says how %s is carried", name)
 		}
 	}
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		c := newCell(t, client, server, everything)
 		c.listen(t)
 		for name, text := range all {
@@ -316,7 +316,7 @@ func input(frame string) way {
 // server, in whichever way they learn that.
 func TestExamplesOfWhatIsDeclared(t *testing.T) {
 	discovered := examplesIn(t, "DiscoverResult")["DiscoverResult/server-capabilities-discovery"]
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		for name, declared := range examplesIn(t, "ClientCapabilities") {
 			c := newCell(t, client, server, declared)
 			c.must(t, c.plain(mcp.MethodGetPrompt), nil, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
@@ -373,7 +373,7 @@ func TestExamplesOfListening(t *testing.T) {
 	acknowledged := examplesIn(t, "SubscriptionsAcknowledgedNotification")["SubscriptionsAcknowledgedNotification/listen-acknowledged"]
 	closed := examplesIn(t, "SubscriptionsListenResult")["SubscriptionsListenResult/listen-closed"]
 	filter := objectOf(memberOf(t, acknowledged, "params")).without("_meta")
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		c := newCell(t, client, server, "{}")
 		if client.era == mcp.Modern && server.era == mcp.Modern {
 			c.courier.expect(mcp.MethodListen, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {

@@ -129,7 +129,9 @@ func subscribed(o object, id string) object {
 }
 
 func (c *cell) checkNotification(t *rapid.T) {
-	n := notes("notifications/vendor/é").Draw(t, "notification")
+	// Progress is that of an answer to the server, under the server's own token.
+	method := anyOf("notifications/vendor/é", mcp.NotificationProgress, mcp.NotificationRootsListChanged).Draw(t, "method")
+	n := notes(method).Draw(t, "notification")
 	c.courier.expect(n.method, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
 		c.courier.take(req)
 		return mcp.Result{}, nil
@@ -165,8 +167,14 @@ func (c *cell) dialogues() *rapid.Generator[dialogue] {
 		switch method {
 		case mcp.MethodElicit:
 			always = []member{{`"message"`, oddStrings.Draw(t, "message")}, {`"requestedSchema"`, objects(4).Draw(t, "schema").text(t)}}
+			if rapid.Bool().Draw(t, "by URL") {
+				always = []member{{`"mode"`, `"url"`}, {`"url"`, `"https:\/\/` + oddStrings.Draw(t, "url")[1:]}, {`"elicitationId"`, oddStrings.Draw(t, "id")}}
+			}
 		case mcp.MethodCreateMessage:
 			always = []member{{`"messages"`, values(4).Draw(t, "messages")}}
+			if rapid.Bool().Draw(t, "with tools") {
+				always = append(always, member{`"tools"`, values(3).Draw(t, "tools")})
+			}
 		}
 		d := dialogue{question: notes(method, always...).Draw(t, "params")}
 		answer := objects(4).Draw(t, "answer")
@@ -208,7 +216,7 @@ func (c *cell) discuss(t rapid.TB, call letter, d dialogue) {
 		serve = regardless(serve)
 	}
 	result := c.must(t, call, d.reply, serve)
-	question := d.question.method + " " + d.question.text
+	question := d.question.method + " " + c.withID(d.question)
 	if c.client.era == mcp.Modern {
 		state, questions := inputIn(t, result)
 		if len(questions) != 1 {
@@ -224,12 +232,21 @@ func (c *cell) discuss(t rapid.TB, call letter, d dialogue) {
 	same(t, "the answer", d.answer.text, receive(t, "the answer", c.courier.got))
 }
 
+// withID is the params of a question as the client gets them: the id of an elicitation
+// is of no meaning to modern clients, and modern servers give none.
+func (c *cell) withID(question note) string {
+	if question.method != mcp.MethodElicit || c.client.era == mcp.Legacy && c.server.era == mcp.Legacy {
+		return question.text
+	}
+	return question.params.without("elicitationId").String()
+}
+
 // unnamed is a question without the id that a legacy client needs to be told of the
 // end of what its user does at a URL; modern servers give none.
 func (c *cell) unnamed(t rapid.TB, question string) string {
 	method, params, _ := strings.Cut(question, " ")
 	o := objectOf(params)
-	if o.get("mode") != `"url"` || c.server.era == mcp.Legacy {
+	if method != mcp.MethodElicit || o.get("mode") != `"url"` || c.server.era == mcp.Legacy {
 		return question
 	}
 	if len(o.get("elicitationId")) < len(`"128 bits"`) {
@@ -286,7 +303,7 @@ func (c *cell) needs() *rapid.Generator[inputs] {
 		var requests object
 		for _, key := range keys {
 			d := c.dialogues().Draw(t, "dialogue")
-			asked := tokens(d.question.method + " " + d.question.text)
+			asked := tokens(d.question.method + " " + d.question.params.without("elicitationId").String())
 			if in.questions[asked] == "" {
 				in.questions[asked] = d.answer.text
 			}
@@ -320,7 +337,8 @@ func (c *cell) require(t rapid.TB, first letter, in inputs) {
 		return raw("{}")
 	}
 	result := c.must(t, first, func(q *mcp.Request) (mcp.Result, error) {
-		answer, ok := in.questions[tokens(q.Method+" "+string(q.Params.Raw()))]
+		asked := objectOf(string(q.Params.Raw())).without("elicitationId")
+		answer, ok := in.questions[tokens(q.Method+" "+asked.String())]
 		if !ok {
 			return mcp.Result{}, errors.New("the server has not asked this")
 		}

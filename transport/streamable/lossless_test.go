@@ -66,7 +66,7 @@ func TestWhatIsWrittenIsWhatIsRead_B016_B017(t *testing.T) {
 	for _, client := range sides {
 		for _, server := range sides {
 			t.Run(client.String()+" to "+server.String(), func(t *testing.T) {
-				c := newCell(t, client, server, capabilities)
+				c := newCell(t, client, server, `{"vendor":{"x":1.0},`+everything[1:])
 				c.listen(t)
 				rapid.Check(t, func(t *rapid.T) {
 					c.forget()

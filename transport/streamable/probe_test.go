@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -436,5 +437,44 @@ func TestServerInfo(t *testing.T) {
 	}
 	if body := p.seen("server/discover")[0].body; !strings.Contains(body, `"io.modelcontextprotocol/clientInfo":{"name":"me","version":"2"}`) {
 		t.Errorf("server/discover says %s", body)
+	}
+}
+
+// TestOutageIsNoVerdict_B112: a bridge whose server could not say at first what it is
+// takes it for what it is later.
+func TestOutageIsNoVerdict_B112(t *testing.T) {
+	for _, tt := range []struct {
+		status int
+		era    mcp.Era
+	}{{http.StatusUnauthorized, mcp.Modern}, {http.StatusTooManyRequests, mcp.Legacy}, {http.StatusServiceUnavailable, mcp.Modern}} {
+		t.Run(fmt.Sprint(tt.status, " ", tt.era), func(t *testing.T) {
+			served := map[mcp.Era]answerer{mcp.Modern: modernPeer(nil), mcp.Legacy: legacyPeer("2025-11-25", "", nil)}[tt.era]
+			var asked atomic.Int64
+			p := newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+				switch {
+				case asked.Add(1) == 1:
+					w.WriteHeader(tt.status)
+				case string(m.Method) == "tools/list":
+					writeResult(w, m, `{"tools":[]}`)
+				default:
+					served(w, r, m)
+				}
+			})
+			pool := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
+				return streamable.Dial(ctx, p.url, nil)
+			}, transport.PoolOptions{})
+			t.Cleanup(func() { _ = pool.Close() })
+			list := func() error {
+				_, err := pool.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListTools, Meta: mcp.Metadata{Revision: mcp.NewestModern}}, mcp.NoCaller{})
+				return err
+			}
+			if err := list(); mcp.OutcomeOf(err) != mcp.NotSent || len(p.seen("initialize")) > 0 {
+				t.Fatalf("the first call: %v, after %q", err, p.order())
+			}
+			eventually(t, func() bool { return list() == nil })
+			if handshakes := len(p.seen("initialize")); (handshakes > 0) != (tt.era == mcp.Legacy) {
+				t.Errorf("%d handshakes: %q", handshakes, p.order())
+			}
+		})
 	}
 }

@@ -78,7 +78,7 @@ const answered = `"structuredContent":{"answer":` + accepted + `}`
 // TestTasksThroughABridge: whatever a client knows of tasks, it gets the result of a
 // tool that is one, and is asked what that asks.
 func TestTasksThroughABridge_B151(t *testing.T) {
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		b := newTaskBench(t, client, server, 1, transport.Automatic)
 		if client.era == mcp.Modern && server.era == mcp.Modern {
 			b.testExtension(t)
@@ -175,7 +175,7 @@ func (b *taskBench) testNews(t *testing.T, task string) {
 
 // TestCancelReachesTheTask whose call ends, wherever that was made.
 func TestCancelReachesTheTask_B136(t *testing.T) {
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		if client.era == mcp.Modern && server.era == mcp.Modern {
 			return // its client has the task, and cancels it: testExtension
 		}
@@ -285,7 +285,7 @@ func (n *naming) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
 // TestTasksOutsideCalls: what a legacy server says of a task reaches the session of a
 // legacy client, and so does what it asks of a task that the client works on.
 func TestTasksOutsideCalls(t *testing.T) {
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		if client.era != mcp.Legacy || server.era != mcp.Legacy {
 			return // has no such things
 		}
@@ -344,7 +344,7 @@ func (w *working) Ask(_ context.Context, req *mcp.Request) (mcp.Result, error) {
 // TestTasksAreDeclaredAsEachEraCan: a client is not told of tasks that it cannot use
 // there, and a server not of those that its client cannot.
 func TestTasksAreDeclaredAsEachEraCan(t *testing.T) {
-	allCells(t, func(t *testing.T, client, server side) {
+	inAllCombinations(t, func(t *testing.T, client, server side) {
 		b := newTaskBench(t, client, server, 1, transport.Automatic)
 		info := b.clients[0].Server()
 		declared := info.Discover.Get("capabilities")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -247,13 +248,7 @@ func text(r *mcp.Result) string {
 	return ""
 }
 
-func wanted(o *Order) string {
-	text := o.ID
-	for range o.Asks {
-		text += " accept Ada"
-	}
-	return text
-}
+func wanted(o *Order) string { return o.ID + strings.Repeat(" accept Ada", o.Asks) }
 
 func (r *run) end(p *player, o *Order, e ending) {
 	r.mu.Lock()
