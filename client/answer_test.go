@@ -323,6 +323,25 @@ func TestRoundIsMadeAgainLikeACall(t *testing.T) {
 	})
 }
 
+// TestLaterRoundThatIsNotSent_P2: what is known of it is not known of the call, which
+// the server has had.
+func TestLaterRoundThatIsNotSent_P2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStation(mcp.Modern)
+		attempts := 0
+		s.ask(func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if attempts++; attempts == 1 {
+				return needs(`"requestState":"s","inputRequests":{"a":{"method":"roots/list"}}`), nil
+			}
+			return mcp.Result{}, lost(req, mcp.NotSent, errCrash)
+		})
+		c := connect(t, s, &client.Options{Roots: func(context.Context) ([]mcp.Root, error) { return nil, nil }})
+		if _, err := told(t, c); mcp.OutcomeOf(err) != mcp.MaybeExecuted || !errors.Is(err, errCrash) {
+			t.Errorf("%v after %d attempts", err, attempts)
+		}
+	})
+}
+
 // TestPagesThatALegacyServerRequires_B148 are opened once each, and then waited for.
 func TestPagesThatALegacyServerRequires_B148(t *testing.T) {
 	const pages = `{"code":-32042,"message":"first","data":{"elicitations":[` +

@@ -35,6 +35,9 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 	pages := visits{elicitations: &c.elicitations}
 	for round := 0; ; round++ {
 		result, err := c.handle(ctx, req, caller)
+		if round > 0 {
+			err = mcp.Begun(err)
+		}
 		switch {
 		case !mcp.MayNeedInput(req.Method):
 			return result, err

@@ -3,11 +3,15 @@ package client_test
 import (
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/internal/faulttest"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
@@ -73,18 +77,18 @@ func TestTruncatedRepliesOverHTTP_R3_R13_P1_P2(t *testing.T) {
 	for _, f := range framings {
 		t.Run(f.name, func(t *testing.T) {
 			bothEras(t, func(t *testing.T, era mcp.Era) {
-				trouble := faulttest.Sever
-				if era == mcp.Modern {
-					trouble = faulttest.Reset // eras read replies in one way
+				if era == mcp.Legacy {
+					truncate(t, &f, era, faulttest.Sever, 1)
+				} else {
+					truncate(t, &f, era, faulttest.Reset, 3) // eras read replies in one way
 				}
-				truncate(t, &f, era, trouble)
 			})
 		})
 	}
 }
 
-// truncate ends the connections of calls after each number of bytes.
-func truncate(t *testing.T, f *framing, era mcp.Era, trouble faulttest.Trouble) {
+// truncate ends the connections of calls after each number of bytes, or each few.
+func truncate(t *testing.T, f *framing, era mcp.Era, trouble faulttest.Trouble, step int) {
 	sizes := make(chan [2]int, 1)
 	s := shakyOf(t, newCounting(t, era, f.onWire(sizes)), era, streamable.DialOptions{
 		Transport: &http.Transport{DisableKeepAlives: true}, // each call has a connection
@@ -92,7 +96,7 @@ func truncate(t *testing.T, f *framing, era mcp.Era, trouble faulttest.Trouble) 
 	s.calls = 1000 // so that all names are equally long
 	s.works(t)
 	size := <-sizes
-	for n := 0; n <= size[1]; n++ {
+	for n := 0; n <= size[1]; n += step {
 		s.next <- faulttest.Faults{Down: []faulttest.Fault{{Trouble: trouble, At: int64(n), Late: n == 0}}}
 		err := s.call(t, soon, 0)
 		size = <-sizes // ids grow
@@ -124,40 +128,80 @@ func (f *framing) judge(err error, n int, size [2]int, trouble faulttest.Trouble
 	return "it ended in another way"
 }
 
-// A line of a child that ends too early is none.
+// A line of a child that ends too early is none. Between these bytes there are those
+// of TestTruncatedStreams.
 func TestTruncatedLines_R1_P1_P2(t *testing.T) {
 	bothEras(t, func(t *testing.T, era mcp.Era) {
-		step := 4
-		if era == mcp.Modern {
-			step = 28 // a line is a line, and each costs a process
+		t.Parallel() // they wait for processes
+		const answer = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"000"}],"_meta":{"size":""}}}`
+		const whole = len(answer) // ids have more digits, later
+		b := brittleOf(t, era, healsFast(), faulttest.Script{faulttest.Serve()})
+		starts := 1
+		for _, n := range []int{0, 1, whole / 2, whole - 2, whole - 1, whole, whole + 1} {
+			id := fmt.Sprintf("%03d", n)
+			got, err := b.order(faulttest.Order{ID: id, Fate: faulttest.Cut, At: n}, soon)
+			judgeLine(t, n, whole, got == id, err)
+			starts++
+			eventuallySo(t, "another child", func() bool { return b.child.Starts() == starts })
+			b.works(t)
 		}
-		for first := range 4 {
-			t.Run(fmt.Sprintf("from %d", first), func(t *testing.T) {
-				t.Parallel() // they wait for processes
-				truncateLines(t, era, first, step)
-			})
-		}
+		b.audit(t)
 	})
 }
 
-// truncateLines has a child die after every so many bytes of its answer.
-func truncateLines(t *testing.T, era mcp.Era, first, step int) {
-	const answer = `{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[{"type":"text","text":"000"}],"_meta":{"size":""}}}`
-	const whole = len(answer) // ids have more digits, later
-	b := brittleOf(t, era, healsFast(), faulttest.Script{faulttest.Serve()})
-	starts := 1
-	for n := first; n < whole+2; n += step {
-		id := fmt.Sprintf("%03d", n)
-		got, err := b.order(faulttest.Order{ID: id, Fate: faulttest.Cut, At: n}, soon)
-		switch kind, known := outcome(err); {
-		case err == nil && (n < whole || got != id):
-			t.Errorf("after %d bytes: got %q", n, got)
-		case err != nil && (n > whole+1 || kind != mcp.ConnectionLost || known != mcp.MaybeExecuted):
-			t.Errorf("after %d bytes: %v", n, err)
-		}
-		starts++
-		eventuallySo(t, "another child", func() bool { return b.child.Starts() == starts })
-		b.works(t)
+// judgeLine checks how a call ended whose answer, a line of about as many bytes as
+// whole, was cut after n bytes.
+func judgeLine(t *testing.T, n, whole int, right bool, err error) {
+	t.Helper()
+	switch kind, known := outcome(err); {
+	case err == nil && (n < whole || !right):
+		t.Errorf("after %d bytes: it has a result", n)
+	case err != nil && (n > whole+1 || kind != mcp.ConnectionLost || known != mcp.MaybeExecuted):
+		t.Errorf("after %d bytes: %v", n, err)
 	}
-	b.audit(t)
+}
+
+// A byte stream that ends in the middle of a line holds no answer, wherever that is.
+func TestTruncatedStreams_R1_P1_P2(t *testing.T) {
+	bothEras(t, func(t *testing.T, era mcp.Era) {
+		synctest.Test(t, func(t *testing.T) {
+			const answer = `{"jsonrpc":"2.0","id":ID,"result":{"resultType":"complete","content":[{"type":"text","text":"cut"}],"_meta":{"size":""}}}`
+			cut, whole := -1, 0
+			executed := 0
+			w := newWire(t, func(m *jsonrpc.Message) []string {
+				if string(m.Method) != mcp.MethodCallTool {
+					return greet(m)
+				}
+				executed++
+				return []string{answer}
+			})
+			w.write = func(conn net.Conn, m *jsonrpc.Message, text string) error {
+				if string(m.Method) != mcp.MethodCallTool || cut < 0 {
+					_, err := io.WriteString(conn, text)
+					return err
+				}
+				whole = len(text) - 1
+				_, _ = io.WriteString(conn, text[:min(cut, len(text))])
+				_ = conn.Close()
+				return io.EOF
+			}
+			c := connect(t, w, &client.Options{Era: era, Healing: healsFast().Healing})
+			for n := 0; n <= whole+1; n++ {
+				cut, executed = n, 0
+				got, err := told(t, c)
+				judgeLine(t, n, whole, got == "cut", err)
+				if executed != 1 {
+					t.Errorf("after %d bytes: it was executed %d times", n, executed)
+				}
+				cut = -1
+				synctest.Wait() // until the end of the connection has been seen
+				if got, err := told(t, c); got != "cut" || err != nil {
+					t.Errorf("the next call returned %q, %v", got, err)
+				}
+			}
+			if whole < 100 {
+				t.Errorf("an answer has %d bytes", whole)
+			}
+		})
+	})
 }

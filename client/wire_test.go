@@ -22,6 +22,8 @@ type wire struct {
 	// answer returns the lines that answer a request; it is called by one
 	// goroutine for each connection.
 	answer func(m *jsonrpc.Message) []string
+	// write writes what answers a request; nil for as it is.
+	write func(conn net.Conn, m *jsonrpc.Message, text string) error
 
 	mu    sync.Mutex
 	lines []string // all that came, guarded by mu
@@ -73,7 +75,14 @@ func (w *wire) serve(conn net.Conn) {
 		for i := range answers {
 			answers[i] = strings.ReplaceAll(answers[i], "ID", string(m.ID.Raw()))
 		}
-		if _, err := conn.Write([]byte(strings.Join(answers, "\n") + "\n")); err != nil {
+		text := strings.Join(answers, "\n") + "\n"
+		if w.write != nil {
+			if w.write(conn, &m, text) != nil {
+				return
+			}
+			continue
+		}
+		if _, err := conn.Write([]byte(text)); err != nil {
 			return
 		}
 	}

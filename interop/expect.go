@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -12,12 +13,28 @@ import (
 // An expectation is a line of the expectations file: checks that are known to
 // fail, and why.
 type expectation struct {
-	line   int
-	fields [4][]string // servers, forms, clients, checks
-	reason string
-	flaky  bool // it may pass as well
+	line    int
+	fields  [4][]string // servers, forms, clients, checks
+	reason  string
+	flaky   bool // it may pass as well
+	through bool // it passes without mcpsplice
 
 	matched int // checks seen that it names
+	worse   int // of them those that pass without mcpsplice
+}
+
+// expectationsIn reads a file of expectations.
+func expectationsIn(name string) ([]*expectation, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	all, err := readExpectations(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return all, nil
 }
 
 // readExpectations reads lines of the form
@@ -25,7 +42,8 @@ type expectation struct {
 //	SERVERS/FORMS/CLIENTS/CHECKS  reason
 //
 // where each field is a list of shell patterns separated by commas. A question
-// mark before it says that the checks fail only now and then.
+// mark before it says that the checks fail only now and then, and an exclamation
+// mark after that that they pass without mcpsplice.
 func readExpectations(r io.Reader) ([]*expectation, error) {
 	var all []*expectation
 	lines := bufio.NewScanner(r)
@@ -35,13 +53,14 @@ func readExpectations(r io.Reader) ([]*expectation, error) {
 			continue
 		}
 		text, flaky := strings.CutPrefix(text, "?")
+		text, through := strings.CutPrefix(text, "!")
 		pattern, reason, _ := strings.Cut(text, " ")
 		reason = strings.TrimSpace(reason)
 		fields := strings.Split(pattern, "/")
 		if len(fields) != 4 || reason == "" {
 			return nil, fmt.Errorf("line %d: want SERVERS/FORMS/CLIENTS/CHECKS and a reason", n)
 		}
-		e := &expectation{line: n, reason: reason, flaky: flaky}
+		e := &expectation{line: n, reason: reason, flaky: flaky, through: through}
 		for i, field := range fields {
 			e.fields[i] = strings.Split(field, ",")
 			for _, p := range e.fields[i] {
@@ -53,6 +72,19 @@ func readExpectations(r io.Reader) ([]*expectation, error) {
 		all = append(all, e)
 	}
 	return all, lines.Err()
+}
+
+// String gives the line without its reason and exclamation mark.
+func (e *expectation) String() string {
+	var fields []string
+	for _, field := range e.fields {
+		fields = append(fields, strings.Join(field, ","))
+	}
+	text := strings.Join(fields, "/")
+	if e.flaky {
+		return "?" + text
+	}
+	return text
 }
 
 // covers tells whether a check of a row is expected to fail. The pattern * does

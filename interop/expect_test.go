@@ -20,13 +20,13 @@ func TestExpectationCovers(t *testing.T) {
 	all, err := readExpectations(strings.NewReader(`
 # a comment
 everything,mcpgo/stdio,http/ts*/*  a reason with words
-?*/A/py/call,teardown  another
+?!*/A/py/call,teardown  another
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(all) != 2 || all[0].reason != "a reason with words" || all[0].line != 3 ||
-		all[0].flaky || !all[1].flaky {
+		all[0].flaky || !all[1].flaky || all[0].through || !all[1].through {
 		t.Fatalf("got %+v", all)
 	}
 	for _, tt := range []struct {

@@ -34,6 +34,7 @@ type options struct {
 	list         bool
 	jobs         int
 	expectations string
+	md           string
 
 	row string // this process runs that row only
 	tap string // this process is a tap that writes there
@@ -61,6 +62,7 @@ func parseFlags() options {
 	flag.StringVar(&o.tools.Mcpsplice, "mcpsplice", "", "the mcpsplice binary")
 	flag.StringVar(&o.logs, "logs", "", "`directory` for what the processes say")
 	flag.StringVar(&o.expectations, "expectations", "", "`file` of checks that are known to fail")
+	flag.StringVar(&o.md, "md", "", "write what a whole run has shown into a Markdown `file`")
 	flag.StringVar(&o.row, "row", "", "for the runner itself: run one row in this process")
 	flag.StringVar(&o.tap, "tap", "", "for the runner itself: record the stdio of a command")
 	flag.Parse()
@@ -72,7 +74,11 @@ func run(ctx context.Context, o options) error {
 	case o.tap != "":
 		return tapMain(o.tap, flag.Args())
 	case o.row != "":
-		return rowMain(ctx, o.row, o.tools, o.logs, o.trace)
+		return rowMain(ctx, o)
+	}
+	whole := o.only == "" && !o.direct
+	if o.md != "" && !whole {
+		return errors.New("-md is for a whole run")
 	}
 	chosen, err := choose(rows(), o.only, o.direct)
 	if err != nil {
@@ -84,28 +90,26 @@ func run(ctx context.Context, o options) error {
 		}
 		return nil
 	}
-	file, err := os.Open(o.expectations)
+	expectations, err := expectationsIn(o.expectations)
 	if err != nil {
 		return err
-	}
-	defer file.Close()
-	expectations, err := readExpectations(file)
-	if err != nil {
-		return fmt.Errorf("%s: %w", o.expectations, err)
 	}
 	done, err := runAll(ctx, o, chosen)
 	if err != nil {
 		return err
 	}
 	all := judge(done, chosen, expectations)
-	var unused []*expectation
-	if o.only == "" && !o.direct {
-		unused = slices.DeleteFunc(expectations, func(e *expectation) bool { return e.matched > 0 })
+	problems := brokenPairs(done, chosen)
+	if whole {
+		problems = append(problems, stale(expectations)...)
 	}
-	if !report(os.Stdout, all, unused, o.logs) {
+	if !report(os.Stdout, all, problems, o.logs) {
 		os.Exit(1)
 	}
-	return nil
+	if o.md == "" {
+		return nil
+	}
+	return writeDocument(o.md, o.tools.Source, all, expectations)
 }
 
 // choose picks the rows that were asked for, with the controls of each.
@@ -198,7 +202,8 @@ func runRow(ctx context.Context, o options, r row) []check {
 		return []check{{Name: "row", Detail: err.Error()}}
 	}
 	cmd := exec.CommandContext(ctx, self, "-row", r.String(), "-tools", o.tools.Dir, "-node", o.tools.Node,
-		"-source", o.tools.Source, "-mcpsplice", o.tools.Mcpsplice, "-logs", o.logs, fmt.Sprintf("-trace=%t", o.trace))
+		"-source", o.tools.Source, "-mcpsplice", o.tools.Mcpsplice, "-logs", o.logs,
+		"-expectations", o.expectations, fmt.Sprintf("-trace=%t", o.trace))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var checks []check

@@ -9,124 +9,9 @@ import (
 	"text/tabwriter"
 )
 
-// A verdict is what a check comes to, with the control and the expectations in view.
-type verdict string
-
-const (
-	passed     verdict = "passed"
-	failed     verdict = "failed"
-	directToo  verdict = "direct also fails" // as the expectations file says, and no fault of the bridge
-	known      verdict = "known"             // as the expectations file says, and only through the bridge or at our server
-	bridgeOnly verdict = "bridge only"       // passed, and it does not without the bridge
-)
-
-// An outcome is a judged check.
-type outcome struct {
-	row     row
-	check   check
-	verdict verdict
-	why     string
-}
-
-// judge compares what came of each row with its controls and with the
-// expectations.
-func judge(done map[string][]check, ran []row, expectations []*expectation) []outcome {
-	var all []outcome
-	for _, r := range ran {
-		for _, c := range done[r.String()] {
-			all = append(all, judgeCheck(done, r, c, expectations))
-		}
-	}
-	return all
-}
-
-func judgeCheck(done map[string][]check, r row, c check, expectations []*expectation) outcome {
-	o := outcome{row: r, check: c, verdict: passed}
-	controls := controlsOf(done, r, c.Name)
-	directFails := slices.ContainsFunc(controls, func(c check) bool { return !c.OK })
-	alike := slices.ContainsFunc(controls, func(c check) bool { return !c.OK && !follows(c) })
-	expected := find(expectations, r, c.Name)
-	switch {
-	case !c.OK && expected == nil:
-		o.verdict, o.why = failed, c.Detail
-		if alike {
-			o.why += " (without the bridge it fails too, but this row has no expectation)"
-		}
-	case !c.OK:
-		o.verdict, o.why = known, expected.reason
-		if directFails || r.direct() && !r.server.ours {
-			o.verdict = directToo
-		}
-	case expected != nil && !expected.flaky:
-		o.verdict = failed
-		o.why = fmt.Sprintf("passes, but line %d of the expectations file says that it fails", expected.line)
-	case !r.direct() && len(controls) > 0 && directFails:
-		o.verdict = bridgeOnly
-	}
-	if o.verdict == passed && c.Same != "" {
-		if from, want := sameOf(done, r, c.Name); want != "" && want != c.Same {
-			o.verdict, o.why = failed, fmt.Sprintf("not the same as in %s: %s, want %s", from, c.Same, want)
-		}
-	}
-	return o
-}
-
-// controlsOf gives the outcomes of a check in the direct rows of the same pair.
-func controlsOf(done map[string][]check, r row, name string) []check {
-	var found []check
-	if r.direct() {
-		return nil
-	}
-	for _, control := range controlRows(r) {
-		found = append(found, outcomesOf(done, control, name)...)
-	}
-	return found
-}
-
-// controlRows gives the direct rows that a row is compared with.
-func controlRows(r row) []row {
-	all := []row{{r.server, directStdio, r.client}, {r.server, directHTTP, r.client}}
-	if r.clientOverSSE() {
-		all = append(all, row{r.server, directSSE, r.client})
-	}
-	return all
-}
-
-func outcomesOf(done map[string][]check, r row, name string) []check {
-	return slices.DeleteFunc(slices.Clone(done[r.String()]), func(c check) bool { return c.Name != name })
-}
-
-// sameOf gives what a check yields without a bridge, and where: by the same
-// client or, where that one does not work, by another one of its family. Our own
-// server says the same on all transports and in both eras, so that its direct
-// rows are compared with each other.
-func sameOf(done map[string][]check, r row, name string) (from row, same string) {
-	if r.direct() && !r.server.ours {
-		return row{}, ""
-	}
-	var family []client
-	for _, c := range clients {
-		if c.family == r.client.family {
-			family = append(family, c)
-		}
-	}
-	if !r.direct() {
-		family = append([]client{r.client}, family...)
-	}
-	for _, c := range family {
-		for _, from := range controlRows(row{r.server, r.form, c}) {
-			for _, control := range outcomesOf(done, from, name) {
-				if control.OK && control.Same != "" {
-					return from, control.Same
-				}
-			}
-		}
-	}
-	return row{}, ""
-}
-
 // report prints the table, what failed, and the last line. It tells whether all is well.
-func report(w io.Writer, all []outcome, unused []*expectation, logs string) bool {
+// Problems are what is wrong with more than one check.
+func report(w io.Writer, all []outcome, problems []string, logs string) bool {
 	count := map[verdict]int{}
 	for _, o := range all {
 		count[o.verdict]++
@@ -136,16 +21,16 @@ func report(w io.Writer, all []outcome, unused []*expectation, logs string) bool
 		printReasons(w, all, v)
 	}
 	printFailures(w, all)
-	for _, e := range unused {
-		fmt.Fprintf(w, "FAIL line %d of the expectations file names no check of the table\n", e.line)
+	for _, problem := range problems {
+		fmt.Fprintf(w, "FAIL %s\n", problem)
 	}
 	if count[failed] > 0 {
 		fmt.Fprintf(w, "logs: %s\n", logs)
 	}
 	fmt.Fprintf(w, "%d checks work only with the bridge; %d fail without it too, and %d only with it or at our server, as documented\n",
 		count[bridgeOnly], count[directToo], count[known])
-	fmt.Fprintf(w, "interop: %d passed, %d failed\n", count[passed]+count[bridgeOnly], count[failed]+len(unused))
-	return count[failed]+len(unused) == 0
+	fmt.Fprintf(w, "interop: %d passed, %d failed\n", count[passed]+count[bridgeOnly], count[failed]+len(problems))
+	return count[failed]+len(problems) == 0
 }
 
 // follows tells whether a check failed only because a process did not start or

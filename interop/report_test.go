@@ -9,7 +9,10 @@ import (
 func TestJudge(t *testing.T) {
 	expectations, err := readExpectations(strings.NewReader(`
 everything/stdio,http/ts2/call  documented
-everything/A/ts2/list  documented for A
+!everything/A/ts2/list  documented for A
+everything/A/ts2/read  documented for A, and not that it passes without
+?everything/A/ts2/many  now and then, and not that it passes without
+?everything/stdio,A/ts2/big  now and then, with and without
 everything/A/ts1/read  documented wrongly
 mcpsplice/http/ts2/call  documented for our server
 `))
@@ -17,9 +20,9 @@ mcpsplice/http/ts2/call  documented for our server
 		t.Fatal(err)
 	}
 	done := map[string][]check{
-		"everything/stdio/ts2": {{Name: "call"}, {Name: "list", OK: true, Same: "x"}},
+		"everything/stdio/ts2": {{Name: "call"}, {Name: "list", OK: true, Same: "x"}, {Name: "read", OK: true}, {Name: "many", OK: true}, {Name: "big", OK: true}},
 		"everything/http/ts2":  {{Name: "call"}},
-		"everything/A/ts2":     {{Name: "call", OK: true}, {Name: "list"}, {Name: "prompt"}},
+		"everything/A/ts2":     {{Name: "call", OK: true}, {Name: "list"}, {Name: "prompt"}, {Name: "read"}, {Name: "many"}, {Name: "big"}},
 		"everything/D/ts2":     {{Name: "list", OK: true, Same: "y"}},
 		"everything/A/ts1":     {{Name: "read", OK: true}, {Name: "call", OK: true}},
 		// Another client of the family of ts2 stands in for what ts2 itself does not give.
@@ -34,10 +37,16 @@ mcpsplice/http/ts2/call  documented for our server
 	want := map[string]verdict{
 		"everything/stdio/ts2/call":    directToo,
 		"everything/stdio/ts2/list":    passed,
+		"everything/stdio/ts2/read":    passed,
+		"everything/stdio/ts2/many":    passed,
+		"everything/stdio/ts2/big":     passed,
 		"everything/http/ts2/call":     directToo,
 		"everything/A/ts2/call":        bridgeOnly,
 		"everything/A/ts2/list":        known,
 		"everything/A/ts2/prompt":      failed, // no entry
+		"everything/A/ts2/read":        failed, // no exclamation mark
+		"everything/A/ts2/many":        failed, // no exclamation mark
+		"everything/A/ts2/big":         known,
 		"everything/D/ts2/list":        failed, // not the same
 		"everything/A/ts1/read":        failed, // passes after all
 		"everything/A/ts1/call":        passed,
@@ -70,8 +79,30 @@ mcpsplice/http/ts2/call  documented for our server
 	if report(&out, all, nil, "logs") {
 		t.Error("the report says that all is well")
 	}
-	if !strings.HasSuffix(out.String(), "\ninterop: 8 passed, 5 failed\n") {
+	if !strings.HasSuffix(out.String(), "\ninterop: 11 passed, 7 failed\n") {
 		t.Errorf("last line of\n%s", out.String())
+	}
+}
+
+// A whole run finds lines that name nothing, and exclamation marks that nothing shows.
+func TestStaleExpectations(t *testing.T) {
+	expectations, err := readExpectations(strings.NewReader(`
+everything/A/ts2/call  names nothing that was run
+!everything/A/ts1/call  shown
+!everything/A/ts1/read  fails without the bridge too
+?!everything/A/ts1/list  now and then
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := map[string][]check{
+		"everything/stdio/ts1": {{Name: "call", OK: true}, {Name: "read"}, {Name: "list", OK: true}},
+		"everything/A/ts1":     {{Name: "call"}, {Name: "read"}, {Name: "list", OK: true}},
+	}
+	judge(done, []row{rowNamed(t, "everything/A/ts1")}, expectations)
+	got := stale(expectations)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "line 2 ") || !strings.HasPrefix(got[1], "line 4 ") {
+		t.Errorf("stale: %q", got)
 	}
 }
 
@@ -84,7 +115,7 @@ func TestChooseTakesControlsAlong(t *testing.T) {
 	for _, r := range got {
 		names = append(names, r.String())
 	}
-	if text := strings.Join(names, " "); text != "everything/stdio/ts1 everything/http/ts1 everything/A/ts1" {
+	if text := strings.Join(names, " "); text != "everything/stdio/ts1 everything/http/ts1 everything/sse/ts1 everything/A/ts1" {
 		t.Errorf("chose %s", text)
 	}
 	if _, err := choose(rows(), "everything/E", false); err == nil {

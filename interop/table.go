@@ -4,163 +4,12 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 )
 
 //go:embed profiles
 var profiles embed.FS
-
-// tools says where the installed peers are.
-type tools struct {
-	Dir       string `json:"dir"`  // holds node/, py/ and bin/
-	Node      string `json:"node"` // a node of version 22 or later
-	Source    string `json:"source"`
-	Mcpsplice string `json:"mcpsplice"`
-}
-
-// A server is somebody else's or made with our package server, with the forms of
-// the table that it is in.
-type server struct {
-	name    string
-	profile string   // file in profiles/
-	title   string   // what it calls itself, for profiles that leave this open
-	without []string // checks of the profile that it cannot be put to
-	stdio   func(t tools, tmp string) []string
-	http    func(t tools) []string
-	sse     func(t tools) []string // HTTP with SSE; http if nil and ours
-	forms   string                 // a letter each
-	clients []string               // nil means all
-	ours    bool                   // its direct rows are no controls, but what is tested; it serves HTTP with SSE too
-}
-
-// A client is somebody else's or made with our package client, in one mode.
-type client struct {
-	name    string
-	family  string // clients of one family parse results alike
-	mode    string // INTEROP_MODE
-	era     string // the era it speaks; auto takes the newest it is offered
-	sse     bool   // it knows HTTP with SSE, and has a row for it
-	command func(t tools) []string
-}
-
-var clients = []client{
-	{"ts1", "ts1", "", "legacy", true, nodeScript("ts1.mjs")},
-	{"ts2", "ts2", "modern", "modern", false, nodeScript("ts2.mjs")},
-	{"ts2-legacy", "ts2", "legacy", "legacy", true, nodeScript("ts2.mjs")},
-	{"py", "py", "auto", "auto", false, pythonScript("client.py")},
-	{"py-legacy", "py", "legacy", "legacy", true, pythonScript("client.py")},
-	{"go", "go", "auto", "auto", false, goBinary("gosdk-client")},
-	{"go-legacy", "go", "legacy", "legacy", true, goBinary("gosdk-client")},
-	{"mcpgo", "mcpgo", "auto", "auto", false, goBinary("mcpgo-client")},
-	{"mcpgo-legacy", "mcpgo", "legacy", "legacy", true, goBinary("mcpgo-client")},
-	{"splice", spliceFamily, "auto", "auto", true, goBinary("mcpsplice-client")},
-	{"splice-legacy", spliceFamily, "legacy", "legacy", true, goBinary("mcpsplice-client")},
-}
-
-// spliceFamily is the family of our own clients.
-const spliceFamily = "splice"
-
-// spliceClients are the clients of servers that are there for our client.
-var spliceClients = []string{"splice", "splice-legacy"}
-
-var servers = []server{
-	{
-		name: "mcpsplice", profile: "common", title: "interop-mcpsplice", forms: "ABCDS", ours: true,
-		stdio: noTmp(goBinary("mcpsplice-server", "-stdio", "-http")), http: goBinary("mcpsplice-server", "-http"),
-	},
-	{
-		name: "everything", profile: "everything", forms: "ABCDS",
-		stdio: func(t tools, _ string) []string {
-			return []string{t.Node, t.npm("server-everything/dist/index.js"), "stdio"}
-		},
-		http: func(t tools) []string {
-			return []string{
-				t.Node, "--import", filepath.Join(t.Dir, "node", "loopback.mjs"),
-				t.npm("server-everything/dist/index.js"), "streamableHttp",
-			}
-		},
-		sse: func(t tools) []string {
-			return []string{
-				t.Node, "--import", filepath.Join(t.Dir, "node", "loopback.mjs"), t.npm("server-everything/dist/index.js"), "sse",
-			}
-		},
-	},
-	{
-		name: "filesystem", profile: "filesystem", forms: "A",
-		stdio: func(t tools, tmp string) []string {
-			return []string{t.Node, t.npm("server-filesystem/dist/index.js"), filepath.Join(tmp, "allowed")}
-		},
-	},
-	{
-		name: "memory", profile: "memory", forms: "A", clients: spliceClients,
-		stdio: func(t tools, tmp string) []string {
-			return []string{
-				"env", "MEMORY_FILE_PATH=" + filepath.Join(tmp, "memory.jsonl"), t.Node, t.npm("server-memory/dist/index.js"),
-			}
-		},
-	},
-	{
-		name: "gosdk", profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"url", "sealed"},
-		stdio: noTmp(goBinary("gosdk-server")), http: goBinary("gosdk-server", "-http"),
-	},
-	{
-		name: "gosdk-stateless", profile: "common", title: "interop-gosdk", forms: "BD",
-		without: []string{"url", "sealed"}, clients: []string{"ts1", "ts2", "py", "go-legacy", "mcpgo", "mcpgo-legacy", "splice", "splice-legacy"},
-		http: goBinary("gosdk-server", "-http", "-stateless"),
-	},
-	{
-		name: "mcpgo", profile: "common", title: "interop-mcpgo", forms: "AB",
-		without: []string{"url", "exact", "updated", "sealed"},
-		stdio:   noTmp(goBinary("mcpgo-server")), http: goBinary("mcpgo-server", "-http"),
-	},
-	{
-		name: "fastmcp", profile: "common", title: "interop-fastmcp", forms: "AB",
-		without: []string{"url", "sample", "roots", "updated", "sealed"},
-		stdio:   noTmp(pythonScript("server.py")), http: pythonScript("server.py", "--http"),
-	},
-	{
-		name: "mcp", profile: "common", title: "interop-mcp", forms: "AB", clients: spliceClients,
-		without: []string{"url", "sealed"},
-		stdio:   noTmp(pythonScript("sdkserver.py")), http: pythonScript("sdkserver.py", "--http"),
-		sse: pythonScript("sdkserver.py", "--sse"),
-	},
-	{
-		name: "ts1", profile: "common", title: "interop-ts1", forms: "AB", clients: spliceClients,
-		without: []string{"exact", "sealed"},
-		stdio:   noTmp(nodeScript("server1.mjs")), http: nodeScript("server1.mjs", "--http"),
-		sse: nodeScript("server1.mjs", "--sse"),
-	},
-	{
-		name: "ts2", profile: "common", title: "interop-ts2", forms: "ABCD", without: []string{"exact", "sealed"},
-		clients: []string{"ts1", "ts2", "py-legacy", "go-legacy", "mcpgo", "mcpgo-legacy", "splice", "splice-legacy"},
-		stdio:   noTmp(nodeScript("server.mjs")), http: nodeScript("server.mjs", "--http"),
-	},
-}
-
-func (t tools) npm(path string) string {
-	return filepath.Join(t.Dir, "node", "node_modules", "@modelcontextprotocol", path)
-}
-
-func nodeScript(name string, args ...string) func(tools) []string {
-	return func(t tools) []string { return append([]string{t.Node, filepath.Join(t.Dir, "node", name)}, args...) }
-}
-
-func pythonScript(name string, args ...string) func(tools) []string {
-	return func(t tools) []string {
-		python := filepath.Join(t.Dir, "py", "bin", "python")
-		return append([]string{python, filepath.Join(t.Source, "peers", "python", name)}, args...)
-	}
-}
-
-func goBinary(name string, args ...string) func(tools) []string {
-	return func(t tools) []string { return append([]string{filepath.Join(t.Dir, "bin", name)}, args...) }
-}
-
-func noTmp(command func(tools) []string) func(tools, string) []string {
-	return func(t tools, _ string) []string { return command(t) }
-}
 
 // The forms: how a client reaches a server. The direct ones are the controls of
 // the others.
@@ -186,14 +35,43 @@ func (r row) String() string { return r.server.name + "/" + r.form + "/" + r.cli
 
 func (r row) direct() bool { return slices.Contains(directForms, r.form) }
 
+// sides are the direct forms that a form through the bridge is made of: how the
+// client reaches a server, and how the server is reached.
+func (r row) sides() []string {
+	switch r.form {
+	case formA, formB:
+		return []string{directStdio, directHTTP}
+	case formC:
+		return []string{directStdio}
+	case formD:
+		return []string{directHTTP}
+	case formS:
+		return []string{directSSE, directStdio}
+	}
+	return nil
+}
+
 // heals tells whether the client has to survive that its server is killed. A
 // bridge would do that for it.
 func (r row) heals() bool { return r.direct() && r.client.family == spliceFamily }
 
 // hasSSE tells whether the client has a row over HTTP with SSE. Without a bridge
-// those of others have one at our server only.
+// those of others have one where they have one with it.
 func (r row) hasSSE() bool {
-	return r.client.sse && (r.form != directSSE || r.server.ours || r.client.family == spliceFamily)
+	return r.client.sse && (r.form != directSSE || strings.Contains(r.server.forms, formS) || r.client.family == spliceFamily)
+}
+
+// exists tells whether the row is in the table, of those of its server's forms.
+func (r row) exists() bool {
+	switch {
+	case r.server.not == r.client.family:
+		return false
+	case r.client.oneShot && r.server.slow && !r.serverOverHTTP():
+		return false // it would start a server for each request
+	case r.clientOverSSE():
+		return r.hasSSE()
+	}
+	return true
 }
 
 // overHTTP is the command that serves the HTTP forms.
@@ -248,8 +126,7 @@ func rows() []row {
 		}
 		for _, form := range append(forms, strings.Split(s.forms, "")...) {
 			for _, c := range clients {
-				r := row{s, form, c}
-				if (s.clients == nil || slices.Contains(s.clients, c.name)) && (!r.clientOverSSE() || r.hasSSE()) {
+				if r := (row{s, form, c}); r.exists() {
 					all = append(all, r)
 				}
 			}
@@ -282,6 +159,7 @@ func (r row) profile(tmp string) (text string, checks []string, err error) {
 		return "", nil, fmt.Errorf("profile %s: %w", r.server.profile, err)
 	}
 	return text, slices.DeleteFunc(p.Checks, func(check string) bool {
-		return slices.Contains(r.server.without, check) || check == "heal" && !r.heals()
+		return slices.Contains(r.server.without, check) || check == "heal" && !r.heals() ||
+			r.client.only != nil && !slices.Contains(r.client.only, check)
 	}), nil
 }

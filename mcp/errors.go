@@ -113,6 +113,19 @@ func OutcomeOf(err error) Outcome {
 	return MaybeExecuted
 }
 
+// Begun returns err as the failure of a call that consists of several requests, of which
+// the peer has had one before: if the last one was not sent, the call may have been
+// executed nevertheless.
+func Begun(err error) error {
+	e, ok := errors.AsType[*CallError](err)
+	if !ok || e.Outcome != NotSent {
+		return err
+	}
+	begun := *e
+	begun.Outcome = MaybeExecuted
+	return &begun
+}
+
 // UnsupportedRevision returns the error of a request whose revision is not
 // served (2026-07-28, basic/versioning).
 func UnsupportedRevision(requested Revision, supported []Revision) *jsonrpc.Error {

@@ -103,13 +103,16 @@ func RelatedTask(params *jsonrpc.Value) string {
 	return TaskID(&related)
 }
 
-// WithoutRelatedTask returns a result that does not say which task it is of.
-func WithoutRelatedTask(r Result) Result {
-	meta := r.Get(metaName)
-	if _, related := meta.Lookup(MetaRelatedTask); !related {
-		return r
+// WithRelatedTask returns params, or a result, that say which task of 2025-11-25 they
+// belong to; an empty id has them say nothing of that.
+func WithRelatedTask(v *jsonrpc.Value, id string) jsonrpc.Value {
+	edit := jsonrpc.Edit{Name: MetaRelatedTask}
+	if id != "" {
+		edit.Value = append(jsonrpc.AppendString([]byte(`{"taskId":`), id), '}')
+	} else if RelatedTask(v) == "" {
+		return *v
 	}
-	return Result{editMeta(&r.Value, jsonrpc.Edit{Name: MetaRelatedTask})}
+	return editMeta(v, edit)
 }
 
 // isTaskMethod reports whether a method has the same name in the extension and in

@@ -69,7 +69,11 @@ func TestRelatedTask(t *testing.T) {
 		`{"a":1.0,"_meta":{"x":1.0,"io.modelcontextprotocol/related-task":{"taskId":"a"}}}`: `{"a":1.0,"_meta":{"x":1.0}}`,
 		`{"a":1.0 ,"_meta":{}}`: `{"a":1.0 ,"_meta":{}}`,
 	} {
-		if got := mcp.WithoutRelatedTask(mcp.RawResult([]byte(text))); string(got.Raw()) != want {
+		v := jsonrpc.Trusted([]byte(text))
+		if got := mcp.WithRelatedTask(&v, ""); string(got.Raw()) != want {
+			t.Errorf("%s became %s", text, got.Raw())
+		}
+		if got := mcp.WithRelatedTask(&v, `b"`); mcp.RelatedTask(&got) != `b"` {
 			t.Errorf("%s became %s", text, got.Raw())
 		}
 	}

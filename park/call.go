@@ -77,6 +77,9 @@ func (c *call) run(req *mcp.Request) {
 }
 
 func (c *call) end(result mcp.Result, err error) {
+	// First of all, since whoever serves the call takes it out of the count, and it
+	// must not come in again.
+	c.lot.returned(c)
 	c.mu.Lock()
 	c.ended, c.result, c.err = true, result, err
 	c.questions = nil
@@ -84,7 +87,6 @@ func (c *call) end(result mcp.Result, err error) {
 	c.signal()
 	c.mu.Unlock()
 	c.cancel(nil)
-	c.lot.returned(c)
 	if gone {
 		c.lot.uncount(c)
 	}

@@ -60,7 +60,7 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
 	}
 	t := &awaitedTask{client: c, req: req}
-	clock := startTaskClock(ctx, req.Method)
+	clock := startTaskClock(ctx, req.Method, c.opts.MaxTaskWait)
 	result, err := t.create(ctx, caller)
 	if t.task == nil {
 		_ = clock.stop(nil)
@@ -70,11 +70,11 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
 	if err == nil || jsonrpc.FromPeer(err) {
 		_ = clock.stop(nil) // in vain, if at all
-		return mcp.WithoutRelatedTask(result), err
+		return mcp.Result{Value: mcp.WithRelatedTask(&result.Value, "")}, err
 	}
 	err = clock.stop(err)
 	t.cancel(ctx)
-	return mcp.Result{}, t.failure(err)
+	return mcp.Result{}, ofCall(req.Method, err)
 }
 
 // create makes the call. It leaves t.task nil if no task has come of it.
@@ -90,7 +90,7 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 	defer grace.Stop()
 	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
 
-	life := strconv.AppendInt(nil, MaxTaskWait.Milliseconds(), 10)
+	life := strconv.AppendInt(nil, min(c.opts.MaxTaskWait, DefaultMaxTaskWait).Milliseconds(), 10)
 	result, call, err := c.send(creating, t.req, caller,
 		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
 	if err == nil {
@@ -157,19 +157,4 @@ func (t *awaitedTask) cancel(ctx context.Context) {
 	if err != nil {
 		t.client.opts.Logger.Debug("a task was not cancelled", "method", mcp.MethodCancelTask, "err", err)
 	}
-}
-
-// failure returns err as that of the call, which was executed whatever became of
-// waiting for it.
-func (t *awaitedTask) failure(err error) error {
-	e, ok := errors.AsType[*mcp.CallError](err)
-	if !ok {
-		return err
-	}
-	named := *e
-	named.Method = t.req.Method
-	if named.Outcome == mcp.NotSent {
-		named.Outcome = mcp.MaybeExecuted
-	}
-	return &named
 }

@@ -22,11 +22,15 @@ const hasTasks = `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","vers
 	`{"tools":{"listChanged":true},"logging":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}}}`
 
 // toTasks returns a client of w, whose server has tasks, after its handshake.
-func toTasks(t *testing.T, w *wire) *session.Client {
+func toTasks(t *testing.T, w *wire, limit ...time.Duration) *session.Client {
 	t.Helper()
 	serve := w.serve
 	w.serve = func(call *inflight.Call, _, _ string) { answer(call, hasTasks) }
-	c := session.NewClient(w, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
+	opts := session.ClientOptions{Capabilities: []byte(asksEverything)}
+	if limit != nil {
+		opts.MaxTaskWait = limit[0]
+	}
+	c := session.NewClient(w, &w.calls, opts)
 	if err := c.Initialize(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -241,6 +245,9 @@ func TestAwaitedTaskBelongsToItsCall_B151(t *testing.T) {
 	c := toTasks(t, w.wire)
 	l, other := newListener(), newListener()
 	l.ask = func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+		if mcp.RelatedTask(&req.Params) != "" {
+			t.Errorf("asked %s", req.Params.Raw())
+		}
 		return mcp.RawResult([]byte(`{"action":"accept","of":"` + req.Method + `"}`)), nil
 	}
 	req := toolNamed(modernRev, "must", "")
@@ -258,17 +265,18 @@ func TestAwaitedTaskBelongsToItsCall_B151(t *testing.T) {
 	}
 	answer(created, made)
 	waiting := receive(t, "the wait for the result", w.waiting)
-	if got := w.await(t, 1, "reply"); got[0] != `reply 1 {"action":"accept","of":"elicitation/create"}` {
+	if got := w.await(t, 1, "reply"); got[0] != `reply 1 {"action":"accept","of":"elicitation/create",`+related+`}` {
 		t.Errorf("answered %q", got)
 	}
 	c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":2,"method":"sampling/createMessage","params":{`+related+`}}`), stream)
-	if got := w.await(t, 2, "reply"); got[1] != `reply 2 {"action":"accept","of":"sampling/createMessage"}` {
+	if got := w.await(t, 2, "reply"); got[1] != `reply 2 {"action":"accept","of":"sampling/createMessage",`+related+`}` {
 		t.Errorf("answered %q", got)
 	}
 	progress := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, created.ID)
 	c.Notified(scan(t, progress), nil)
 	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1,`+related+`}}`), stream)
 	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"debug","data":1,`+related+`}}`), nil)
+	// Progress of its own is told as it is, and news of the task no longer.
 	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`), nil)
 	for _, want := range []string{`notifications/progress {"progressToken":"p","progress":1}`, `notifications/message {"level":"info","data":1,` + related + `}`} {
 		if got := receive(t, "a notification", l.got); got != want {
@@ -337,7 +345,7 @@ func TestAwaitedTaskThatDoesNotEnd(t *testing.T) {
 		c := toTasks(t, w.wire)
 		l := newListener()
 		l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
-			time.Sleep(2 * session.MaxTaskWait)
+			time.Sleep(2 * session.DefaultMaxTaskWait)
 			return mcp.RawResult([]byte(`{}`)), nil
 		}
 		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
@@ -347,7 +355,7 @@ func TestAwaitedTaskThatDoesNotEnd(t *testing.T) {
 		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
 		<-r.done
 		e, ok := errors.AsType[*mcp.CallError](r.err)
-		if took := time.Since(began); !ok || e.Limit != "MaxTaskWait" || e.Method != mcp.MethodCallTool || took != 3*session.MaxTaskWait {
+		if took := time.Since(began); !ok || e.Limit != "MaxTaskWait" || e.Method != mcp.MethodCallTool || took != 3*session.DefaultMaxTaskWait {
 			t.Errorf("got %v after %v", r.err, took)
 		}
 		if got := w.all(mcp.MethodCancelTask); len(got) != 1 {
@@ -416,5 +424,34 @@ func TestResultOfATaskThatGetsLost(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestNewsOfAnAwaitedTask is progress to its client, which rises whatever the server
+// says besides.
+func TestNewsOfAnAwaitedTask(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	l := newListener()
+	r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+	created := receive(t, "the call", w.creating)
+	answer(created, made)
+	waiting := receive(t, "the wait for the result", w.waiting)
+	for _, params := range []string{`"status":"working","statusMessage":"one"`, `"status":"input_required"`, `"status":"completed"`} {
+		c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1",`+params+`}}`), nil)
+	}
+	for _, progress := range []string{"0.5", "2", "3.5", "4"} {
+		c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":%s}}`, created.ID, progress)), nil)
+	}
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`), nil)
+	for _, want := range []string{`"progress":1,"message":"one"`, `"progress":2`, `"progress":3.5`, `"progress":4`} {
+		if got := receive(t, "progress", l.got); got != `notifications/progress {"progressToken":"p",`+want+`}` {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	answer(waiting, final)
+	<-r.done
+	if got := l.told(); len(got) > 0 {
+		t.Errorf("told %q", got)
 	}
 }

@@ -31,7 +31,10 @@ type ClientOptions struct {
 	Info         []byte       // Implementation as JSON; default mcpsplice
 	Capabilities []byte       // ClientCapabilities as JSON; default {}
 	Revision     mcp.Revision // asked for; default mcp.NewestLegacy
-	Logger       *slog.Logger // nil for silence
+	// MaxTaskWait is how long a call that must be made as a task may take, the time in
+	// which a question is open not counted. Default DefaultMaxTaskWait.
+	MaxTaskWait time.Duration
+	Logger      *slog.Logger // nil for silence
 }
 
 // A Client is a session with a legacy server. As a [mcp.Handler] it answers
@@ -89,6 +92,9 @@ func NewClient(wire Wire, calls *inflight.Calls, opts ClientOptions) *Client {
 	}
 	if opts.Revision == "" {
 		opts.Revision = mcp.NewestLegacy
+	}
+	if opts.MaxTaskWait <= 0 {
+		opts.MaxTaskWait = DefaultMaxTaskWait
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

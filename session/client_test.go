@@ -403,7 +403,7 @@ func TestOtherNotificationsReachOneClientOnly(t *testing.T) {
 		{"two sessions: nobody guesses", nil, []mcp.Metadata{a, b}, nil},
 		{"a session before its call", []mcp.Metadata{a}, []mcp.Metadata{a}, []int{1}},
 		{"a call of a modern client", []mcp.Metadata{modern}, nil, []int{0}},
-		{"two of them", []mcp.Metadata{modern, modern}, nil, []int{0}},
+		{"two of them", []mcp.Metadata{modern, modern}, nil, []int{1}},
 		{"calls of two clients: nobody guesses", []mcp.Metadata{modern, b}, nil, nil},
 		{"two sessions and a call: nobody guesses", []mcp.Metadata{a}, []mcp.Metadata{a, b}, nil},
 	} {

@@ -46,7 +46,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 			if err == nil || isWire(err) {
 				d.closePages(ctx, nil)
 			}
-			return result, err
+			return result, mcp.Begun(err)
 		}
 	}
 }

@@ -314,3 +314,18 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 		})
 	})
 }
+
+// TestLaterRoundThatWasNotSent_P2: the call has been with the server before, and who
+// believes that it was not would make it again.
+func TestLaterRoundThatWasNotSent_P2(t *testing.T) {
+	b := &backend{serve: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		if _, again := req.Params.Lookup("requestState"); !again {
+			return mcp.RawResult([]byte(`{"resultType":"input_required","requestState":"s"}`)), nil
+		}
+		return mcp.Result{}, fmt.Errorf("pooled: %w", &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent})
+	}}
+	c := callTool(t, serving(t, b), `{"name":"t"}`)
+	if got := receive(t, "the failure", c.done); !strings.HasSuffix(got, `{"mcpsplice":{"kind":"unreachable","outcome":"maybe executed"}}`) {
+		t.Errorf("got %s", got)
+	}
+}

@@ -199,6 +199,9 @@ func (c *listenCaller) Notify(ctx context.Context, n *mcp.Notification) error {
 	if out == nil || n.Method == mcp.NotificationTask { // which is not of its revision
 		return nil
 	}
+	if c.listen.filter.Session {
+		ctx = c.session.ctx // what this listen call was told before another one replaces it comes from nobody else
+	}
 	return sendNotification(ctx, out, n)
 }
 

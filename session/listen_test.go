@@ -249,6 +249,36 @@ func TestLogLevelReopensTheListenOutsideCalls(t *testing.T) {
 	}
 }
 
+// TestReplacedListenCallStillDelivers: what it was told before it was replaced may
+// be on its way to the client when it ends.
+func TestReplacedListenCallStillDelivers(t *testing.T) {
+	b, calls := listening(nil)
+	s := serving(t, b)
+	out := make(outlet) // nobody reads yet
+	s.SetOutlet(out)
+	_, first := own(t, calls)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	sent := make(chan error, 1)
+	go func() {
+		sent <- first.caller.Notify(ctx, &mcp.Notification{
+			Method: mcp.NotificationMessage, Params: jsonrpc.Trusted([]byte(`{"level":"error","data":1}`)),
+		})
+	}()
+	if err := request(t, s, mcp.MethodSetLevel, `{"level":"error"}`); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, "the second", calls)
+	receive(t, "the end of the first", first.ended)
+	cancel()
+	if got := receive(t, "the message", out); !strings.Contains(got, `"data":1`) {
+		t.Errorf("got %s", got)
+	}
+	if err := receive(t, "the end of sending", sent); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLogLevelFlood: a backend that never acknowledges is asked to listen by no
 // more than one call at a time.
 func TestLogLevelFlood(t *testing.T) {

@@ -31,8 +31,12 @@ type ServerOptions struct {
 	// Principal is who the client is for certain; the zero value for anonymous.
 	Principal mcp.Principal
 	// ID tells this session from all others ([mcp.Metadata.Session]).
-	ID     string
-	Logger *slog.Logger // nil for silence
+	ID string
+	// MaxTaskWait is how long a call waits for the task that a modern server has made
+	// of it, the time in which the client is being asked not counted. Default
+	// DefaultMaxTaskWait.
+	MaxTaskWait time.Duration
+	Logger      *slog.Logger // nil for silence
 }
 
 // A Server is a session with a legacy client: it turns the client's messages
@@ -61,6 +65,9 @@ type Server struct {
 
 // NewServer returns a session that waits for initialize. It must be closed.
 func NewServer(handler mcp.Handler, opts ServerOptions) *Server {
+	if opts.MaxTaskWait <= 0 {
+		opts.MaxTaskWait = DefaultMaxTaskWait
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -390,6 +397,17 @@ func sendNotification(ctx context.Context, out Outlet, n *mcp.Notification) erro
 	return out.Send(ctx, frame)
 }
 
+// MaxAnswer is how long a legacy client may take to answer a question. One that has
+// gone over HTTP need not tell, and the clock of the call stands still meanwhile.
+const MaxAnswer = time.Hour
+
+func notAnswered(method string) error {
+	return &mcp.CallError{
+		Method: method, Kind: mcp.LimitExceeded, Limit: "MaxAnswer", Outcome: mcp.MaybeExecuted,
+		Public: fmt.Sprintf("the client has not answered for %v", MaxAnswer),
+	}
+}
+
 // Ask implements [mcp.Caller]: it sends the client a request of ours, if the
 // client has declared that it can be asked.
 func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
@@ -413,9 +431,12 @@ func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 	if err := c.out.Send(ctx, frame); err != nil {
 		return mcp.Result{}, err
 	}
-	m, err := call.Wait(ctx, mcp.NoCaller{}, 0)
+	m, err := call.Wait(ctx, mcp.NoCaller{}, MaxAnswer)
 	if err != nil {
 		c.withdraw(id)
+		if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			err = notAnswered(req.Method)
+		}
 		return mcp.Result{}, err
 	}
 	if m.Failed {

@@ -545,6 +545,30 @@ func TestEndIsToldWhenTheLastUserHasLeft_B103(t *testing.T) {
 	})
 }
 
+// TestQuestionsToALegacyClientAreBounded: one that is gone over HTTP does not tell, and
+// holds its call, its session and its server else for good.
+func TestQuestionsToALegacyClientAreBounded_TK3(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		b := &backend{serve: func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			_, err := caller.Ask(ctx, &mcp.Request{Method: mcp.MethodListRoots})
+			ended <- err
+			return mcp.Result{}, err
+		}}
+		c := callTool(t, serving(t, b), `{"name":"t"}`)
+		id, _ := c.question(t)
+		began := time.Now()
+		err := <-ended
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Limit != "MaxAnswer" || time.Since(began) != session.MaxAnswer {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if got := receive(t, "the withdrawal", c.out); !strings.Contains(got, `"notifications/cancelled","params":{"requestId":`+id+`}`) {
+			t.Errorf("the client is told %s", got)
+		}
+		<-c.done
+	})
+}
+
 // TestRequestThatBeginsAfterClose: nobody would cancel it.
 func TestRequestThatBeginsAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -10,14 +10,15 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// MaxTaskWait is how long a call waits for the task that it has become, the time in
-// which its client is being asked not counted.
-const MaxTaskWait = time.Hour
+// DefaultMaxTaskWait is how long a call waits for the task that it has become, the
+// time in which its client is being asked not counted.
+const DefaultMaxTaskWait = time.Hour
 
-// A taskClock ends the wait for a task after MaxTaskWait. It stands still while a
-// question is open.
+// A taskClock ends the wait for a task after a limit. It stands still while a question
+// is open.
 type taskClock struct {
 	method string
+	limit  time.Duration
 	ctx    context.Context // of the wait
 	cancel context.CancelCauseFunc
 
@@ -34,8 +35,8 @@ var errOverdue = errors.New("the wait for a task is over")
 
 // startTaskClock returns a clock whose context ends with ctx, or when the clock says
 // so. It must be stopped.
-func startTaskClock(ctx context.Context, method string) *taskClock {
-	c := &taskClock{method: method, left: MaxTaskWait, since: time.Now()}
+func startTaskClock(ctx context.Context, method string, limit time.Duration) *taskClock {
+	c := &taskClock{method: method, limit: limit, left: limit, since: time.Now()}
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	c.timer = time.AfterFunc(c.left, func() { c.cancel(errOverdue) })
 	return c
@@ -52,7 +53,7 @@ func (c *taskClock) stop(err error) error {
 	case errors.Is(cause, errOverdue):
 		return &mcp.CallError{
 			Method: c.method, Kind: mcp.LimitExceeded, Limit: "MaxTaskWait", Outcome: mcp.MaybeExecuted,
-			Public: fmt.Sprintf("the server's task has not ended within %v", MaxTaskWait),
+			Public: fmt.Sprintf("the server's task has not ended within %v", c.limit),
 		}
 	case cause != nil:
 		return cause

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -42,14 +43,14 @@ func (qs *taskQuestions) update(ctx context.Context, t *taskWait) error {
 		}
 	}
 	for key, q := range qs.seen {
-		if !slices.ContainsFunc(asked, func(r inputRequest) bool { return r.key == key }) {
+		if !slices.ContainsFunc(asked, func(r inputRequest) bool { return string(r.key) == key }) {
 			q.over = true
 			if q.cancel != nil {
 				q.cancel()
 			}
 		}
 	}
-	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[r.key] != nil })
+	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[string(r.key)] != nil })
 	t.d.pages.answer(asked)
 	capabilities := t.d.c.session.capabilitiesOfClient()
 	for i := range asked {
@@ -89,7 +90,7 @@ func (qs *taskQuestions) put(ctx context.Context, t *taskWait, q *taskQuestion) 
 	if qs.seen == nil {
 		qs.seen = make(map[string]*taskQuestion)
 	}
-	qs.seen[q.key] = q
+	qs.seen[string(q.key)] = q
 	if q.answer != nil {
 		return nil
 	}
@@ -143,7 +144,10 @@ func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 		return err
 	}
 	_, err = t.handle(ctx, mcp.MethodUpdateTask, jsonrpc.Edit{Name: "inputResponses", Value: responses})
-	if err != nil && !jsonrpc.FromPeer(err) && ctx.Err() == nil {
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && jsonrpc.FromPeer(err) {
+		return t.refused(mcp.MethodUpdateTask, refused)
+	}
+	if err != nil && ctx.Err() == nil {
 		if t.failures++; t.failures < MaxTaskPollFailures {
 			return nil // they are sent again when the task has been looked at
 		}
@@ -152,7 +156,7 @@ func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 		return err
 	}
 	for i := range answers {
-		qs.seen[answers[i].key].over = true
+		qs.seen[string(answers[i].key)].over = true
 	}
 	return nil
 }

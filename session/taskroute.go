@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -94,17 +95,23 @@ func (c *Client) listenerOf(owner string) *inflight.Call {
 	return newest
 }
 
-// taskStatus gives news of a task to its client. It reports false if the task is not
-// known.
+// taskStatus gives news of a task to its client: as progress of the call if it knows
+// no tasks. It reports false if the task is not known.
 func (c *Client) taskStatus(n *mcp.Notification) bool {
-	owner, awaiting, known := c.tasks.find(mcp.TaskID(&n.Params))
-	if !known {
-		return false
+	task, _ := mcp.ReadTask(&n.Params)
+	owner, awaiting, known := c.tasks.find(task.ID)
+	switch {
+	case !known:
+	case awaiting != nil:
+		if count, token := c.tasks.count(task.ID); !token.IsZero() && !task.Over() {
+			awaiting.Notify(newProgress(token, count, task.Message))
+		}
+	default:
+		if listener := c.listenerOf(owner); listener != nil {
+			listener.Notify(n)
+		}
 	}
-	if listener := c.listenerOf(owner); listener != nil && awaiting == nil {
-		listener.Notify(n)
-	}
-	return true
+	return known
 }
 
 // taskProgress gives progress of a call that has become a task to its client, under
@@ -115,7 +122,9 @@ func (c *Client) taskProgress(n *mcp.Notification) {
 	if !ok {
 		return
 	}
-	owner, call, token := c.tasks.progressOf(id)
+	raw, _ := n.Params.Lookup("progress")
+	progress, _ := strconv.ParseFloat(string(raw), 64)
+	owner, call, token := c.tasks.progressOf(id, progress)
 	if token.IsZero() {
 		return
 	}

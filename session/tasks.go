@@ -46,6 +46,8 @@ type knownTask struct {
 	token    jsonrpc.ID     // the client's; absent if it wants no progress
 	awaiting *inflight.Call // of ours; nil for a task that its client waits for
 	over     time.Time      // its time to live; zero for no end
+	progress float64        // that the client was told last, if we await the task
+	says     bool           // the server tells progress itself
 }
 
 // alone reports whether one client only has had to do with tasks, which is this one.
@@ -220,15 +222,37 @@ func (k *knownTasks) find(id string) (owner string, awaiting *inflight.Call, ok 
 	return t.owner, t.awaiting, true
 }
 
-// progressOf returns whose the task is that a call made, and its progress token.
-func (k *knownTasks) progressOf(call int64) (owner string, awaiting *inflight.Call, token jsonrpc.ID) {
+// isAwaited reports whether a call of ours awaits a task.
+func (k *knownTasks) isAwaited(id string) bool {
+	_, awaiting, _ := k.find(id)
+	return awaiting != nil
+}
+
+// progressOf returns whose the task is that a call made, and its progress token. That
+// is absent if the client is to be told nothing of this progress, which must rise.
+func (k *knownTasks) progressOf(call int64, progress float64) (owner string, awaiting *inflight.Call, token jsonrpc.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.byCall[call]
-	if t == nil {
+	if t == nil || t.awaiting != nil && !t.says && progress <= t.progress {
 		return "", nil, jsonrpc.ID{}
 	}
+	t.says = true
 	return t.owner, t.awaiting, t.token
+}
+
+// count returns the progress that a new state of an awaited task stands for, and the
+// token of its client: absent if it is to be told of none, as when the server tells
+// of progress itself.
+func (k *knownTasks) count(id string) (float64, jsonrpc.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.byID[id]
+	if t == nil || t.says {
+		return 0, jsonrpc.ID{}
+	}
+	t.progress++
+	return t.progress, t.token
 }
 
 // givenToServer keeps which client has made a task for the server. Of two clients

@@ -100,14 +100,18 @@ func (p *taskProgress) tell(ctx context.Context, t *taskWait) {
 	p.status, p.message, p.last = t.task.Status, t.task.Message, time.Now()
 	// It goes on from what the server has told itself.
 	p.count = math.Floor(max(p.count, c.progressed())) + 1
-	edits := []jsonrpc.Edit{
-		{Name: mcp.MetaProgressToken, Value: c.req.Meta.ProgressToken.Raw()},
-		{Name: "progress", Value: strconv.AppendFloat(nil, p.count, 'f', -1, 64)},
-	}
-	if p.message != "" {
-		edits = append(edits, jsonrpc.Edit{Name: "message", Value: jsonrpc.AppendString(nil, p.message)})
-	}
-	params := jsonrpc.Edited(&jsonrpc.Value{}, edits...)
 	// A client that has gone ends the wait by other means.
-	_ = c.Notify(ctx, &mcp.Notification{Method: mcp.NotificationProgress, Params: params})
+	_ = c.Notify(ctx, newProgress(c.req.Meta.ProgressToken, p.count, p.message))
+}
+
+// newProgress returns a progress notification, with a message unless that is empty.
+func newProgress(token jsonrpc.ID, count float64, message string) *mcp.Notification {
+	edits := []jsonrpc.Edit{
+		{Name: mcp.MetaProgressToken, Value: token.Raw()},
+		{Name: "progress", Value: strconv.AppendFloat(nil, count, 'f', -1, 64)},
+	}
+	if message != "" {
+		edits = append(edits, jsonrpc.Edit{Name: "message", Value: jsonrpc.AppendString(nil, message)})
+	}
+	return &mcp.Notification{Method: mcp.NotificationProgress, Params: jsonrpc.Edited(&jsonrpc.Value{}, edits...)}
 }

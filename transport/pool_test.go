@@ -514,19 +514,20 @@ func TestClosedPool_D131(t *testing.T) {
 	})
 }
 
-// TestFailedDialLeavesNoEdge: a nil pointer in an interface is one as well.
-func TestFailedDialLeavesNoEdge(t *testing.T) {
-	pool := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
-		var none *transport.Conn
-		<-ctx.Done()
-		return none, ctx.Err()
-	}, transport.PoolOptions{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := pool.Handle(ctx, &mcp.Request{Method: mcp.MethodListTools}, mcp.NoCaller{}); err == nil {
-		t.Error("the call succeeded")
-	}
-	if err := pool.Close(); err != nil {
-		t.Error(err)
-	}
+// TestPoolIsClosedWhileItDials: what a dial function returns with its error is no
+// connection, even if it is not nil as an interface, as with `return transport.Dial(...)`.
+func TestPoolIsClosedWhileItDials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := transport.NewPool(func(ctx context.Context, _ *mcp.Metadata) (transport.Edge, error) {
+			<-ctx.Done()
+			var none *transport.Conn
+			return none, ctx.Err()
+		}, transport.PoolOptions{})
+		pending := start(t, p, toolCall(legacyMeta("a")), mcp.NoCaller{})
+		synctest.Wait()
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+		<-pending.done
+	})
 }

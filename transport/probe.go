@@ -205,6 +205,7 @@ func (c *Conn) speakModern(revision mcp.Revision, discover mcp.Result) {
 func (c *Conn) newClient() *session.Client {
 	client := session.NewClient(c, &c.calls, session.ClientOptions{
 		Info: c.opts.Client, Capabilities: c.opts.Capabilities, Logger: c.opts.Logger,
+		MaxTaskWait: c.opts.MaxCall,
 	})
 	c.client.Store(client)
 	return client

@@ -43,6 +43,9 @@ type ServeOptions struct {
 	// question. They do not count against MaxInFlight, and end when the input
 	// does.
 	Park park.Options
+	// MaxTaskWait is how long a call of a legacy client waits for the task that a
+	// modern server has made of it. Default session.DefaultMaxTaskWait.
+	MaxTaskWait time.Duration
 	// Drain is how long Serve waits for requests in flight when the input has
 	// ended or ctx is done. Default DefaultDrain.
 	Drain  time.Duration
@@ -150,6 +153,7 @@ func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 	s.lot = park.New(s.handler, opts.Park)
 	s.session = session.NewServer(s.handler, session.ServerOptions{
 		Fallback: opts.Fallback, Principal: opts.Principal, ID: s.id, Logger: opts.Logger,
+		MaxTaskWait: opts.MaxTaskWait,
 	})
 	return s
 }

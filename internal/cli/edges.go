@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"syscall"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/internal/demo"
@@ -93,6 +94,7 @@ type listenOptions struct {
 	hosts       []string
 	origins     []string
 	allowRemote bool
+	timeout     time.Duration // of calls
 	logger      *slog.Logger
 	tap         transport.Tap
 }
@@ -100,7 +102,7 @@ type listenOptions struct {
 func listen(a address, o *listenOptions) (*listener, error) {
 	if a.stdio {
 		options := &stdio.ServeOptions{
-			ServeOptions: transport.ServeOptions{Era: o.era, Fallback: implementation(), Logger: o.logger},
+			ServeOptions: transport.ServeOptions{Era: o.era, Fallback: implementation(), Logger: o.logger, MaxTaskWait: o.timeout},
 			In:           o.streams.In, Out: o.streams.Out, Tap: o.tap,
 		}
 		return &listener{
@@ -111,7 +113,7 @@ func listen(a address, o *listenOptions) (*listener, error) {
 	}
 	server, err := streamable.Listen(a.host, o.handler, &streamable.ServerOptions{
 		HandlerOptions: streamable.HandlerOptions{
-			Era: o.era, Fallback: implementation(), Logger: o.logger, Tap: o.tap,
+			Era: o.era, Fallback: implementation(), Logger: o.logger, Tap: o.tap, MaxTaskWait: o.timeout,
 			AllowedHosts: o.hosts, AllowedOrigins: o.origins,
 		},
 		Path: a.path, AllowRemote: o.allowRemote,

@@ -98,6 +98,25 @@ var listening = regexp.MustCompile(`listening(?: on |":")([^"\s]+)`)
 // start runs mcpsplice with arguments and waits until it listens; $URL is where,
 // and $SSE where clients of HTTP with SSE are served.
 func start(ts *testscript.TestScript, _ bool, args []string) {
+	if !launch(ts, args) {
+		ts.Fatalf("it has ended:\n%s", ts.Value(runningKey{}).(*running).stderr.String())
+	}
+}
+
+// startAgain is start at the address at which it was before. Somebody else may have
+// that for a moment: the system gives it to any connection.
+func startAgain(ts *testscript.TestScript) {
+	args := []string{"serve", "--listen", ts.Getenv("URL")}
+	for began := time.Now(); !launch(ts, args); <-time.After(50 * time.Millisecond) {
+		stderr := ts.Value(runningKey{}).(*running).stderr.String()
+		if !strings.Contains(stderr, "address already in use") || time.Since(began) > 20*time.Second {
+			ts.Fatalf("it has ended:\n%s", stderr)
+		}
+	}
+}
+
+// launch is start that reports false if the program has ended before it listens.
+func launch(ts *testscript.TestScript, args []string) bool {
 	r := ts.Value(runningKey{}).(*running)
 	*r = running{cmd: exec.Command("mcpsplice", args...), read: make(chan struct{})}
 	r.cmd.Dir = ts.Getenv("WORK")
@@ -130,10 +149,11 @@ func start(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("URL", url)
 		ts.Setenv("SSE", strings.TrimSuffix(url, "/mcp")+"/sse")
 	case <-r.read:
-		ts.Fatalf("it has ended:\n%s", r.stderr.String())
+		return false
 	case <-time.After(20 * time.Second):
 		ts.Fatalf("it does not listen")
 	}
+	return true
 }
 
 // stop interrupts what start has started, which must end with code 0, and shows

@@ -152,7 +152,7 @@ func serveRun(ctx context.Context, o *serveOptions) (err error) {
 	listeners, err := listenAll(o.addresses, &listenOptions{
 		streams: o.Streams, handler: handler, era: o.demoEra,
 		hosts: o.flags.hosts, origins: o.flags.origins, allowRemote: o.flags.allowRemote,
-		logger: o.logger, tap: trace.tap("listen"),
+		logger: o.logger, tap: trace.tap("listen"), timeout: o.flags.timeout,
 	})
 	if err == nil {
 		o.announce(listeners)

@@ -80,7 +80,7 @@ func tty(ts *testscript.TestScript, _ bool, args []string) {
 			ts.Check(err)
 		case line == "restart":
 			stop(ts, false, nil)
-			start(ts, false, []string{"serve", "--listen", ts.Getenv("URL")})
+			startAgain(ts)
 		default:
 			_, err := person.WriteString(keys[line])
 			ts.Check(err)

@@ -168,13 +168,13 @@ func (c *Calls) Len() int {
 func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 
 // Owner returns the call that a message belongs to which does not say so: the
-// oldest one in flight that may carry it, provided that all calls in flight are
-// of one client. Calls that wait for an answer of the client come last: they may
-// wait for long, and have nothing to say or to ask meanwhile. A call that is over
-// owns nothing, but its client counts until [Call.End]; so does, for a while, that of
-// a call which ended without a response, since the peer may still work on it. Several
-// says that the calls are of more than one client, in which case nobody guesses.
-// Listen calls and this process's own do not count.
+// newest one in flight that may carry it, provided that all calls in flight are
+// of one client: the client may have left an older one, of which we have not heard
+// yet. Calls that wait for an answer of the client come last: they may wait for
+// long, and have nothing to say or to ask meanwhile. A call that is over owns
+// nothing, but its client counts until [Call.End]. Several says that the calls are of
+// more than one client, in which case nobody guesses. Listen calls and this process's
+// own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,27 +192,27 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 			owner = call
 		}
 	}
-	if first != nil && c.leftByOthers(first.client()) {
-		return nil, true
+	if owner != nil {
+		owner.client() // who asks for it may do so when the call is over
 	}
 	return owner, false
 }
 
-// Of returns the oldest call of a client that may carry a message, as [Calls.Owner]
+// Of returns the newest call of a client that may carry a message, as [Calls.Owner]
 // does, nil if there is none.
 func (c *Calls) Of(client string, may func(*Call) bool) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var oldest *Call
+	var newest *Call
 	for _, call := range c.calls {
 		if call.own || call.Request.Method == mcp.MethodListen || call.client() != client || call.Over() || !may(call) {
 			continue
 		}
-		if oldest == nil || call.before(oldest) {
-			oldest = call
+		if newest == nil || call.before(newest) {
+			newest = call
 		}
 	}
-	return oldest
+	return newest
 }
 
 // before reports whether c rather than other owns a message.
@@ -220,7 +220,7 @@ func (c *Call) before(other *Call) bool {
 	if asks, asked := c.asks(), other.asks(); asks != asked {
 		return asked
 	}
-	return c.ID < other.ID
+	return c.ID > other.ID
 }
 
 // asks reports whether a question of the call is open.

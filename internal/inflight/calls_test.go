@@ -113,7 +113,7 @@ func TestFailEndsCalls(t *testing.T) {
 // always lets a message belong to any request.
 func always(*mcp.Request) bool { return true }
 
-// TestOwner_B151 is about what names no call (ERAS.md, "Which questions, to whom").
+// TestOwner_B151 is about what names no call (docs/eras.md, "Which questions, to whom").
 func TestOwner_B151(t *testing.T) {
 	listen := &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "b"}}
 	list := func(session string) *mcp.Request {
@@ -129,8 +129,8 @@ func TestOwner_B151(t *testing.T) {
 		several bool
 	}{
 		{"nothing in flight", nil, nil, always, -1, false},
-		{"the oldest of one client", []*mcp.Request{tool("a"), tool("a")}, nil, always, 0, false},
-		{"the oldest that can carry it", []*mcp.Request{list("a"), tool("a"), tool("a")}, nil, carries, 1, false},
+		{"the newest of one client", []*mcp.Request{tool("a"), tool("a")}, nil, always, 1, false},
+		{"the newest that can carry it", []*mcp.Request{tool("a"), tool("a"), list("a")}, nil, carries, 1, false},
 		{"none that can carry it", []*mcp.Request{list("a")}, nil, carries, -1, false},
 		{"two clients", []*mcp.Request{tool("a"), tool("b")}, nil, always, -1, true},
 		{"two clients, one of which could", []*mcp.Request{tool("a"), list("b")}, nil, carries, -1, true},
@@ -163,13 +163,13 @@ func TestOwnerIsNotWaiting_B151(t *testing.T) {
 	var calls inflight.Calls
 	first, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
 	ask := func(context.Context, mcp.Caller) {}
-	first.Ask(1, ask)
-	if owner, _ := calls.Owner(always); owner != second {
-		t.Error("the call that waits owns the message")
-	}
 	second.Ask(1, ask)
 	if owner, _ := calls.Owner(always); owner != first {
-		t.Error("of two that wait the oldest does not own it")
+		t.Error("the call that waits owns the message")
+	}
+	first.Ask(1, ask)
+	if owner, _ := calls.Owner(always); owner != second {
+		t.Error("of two that wait the newest does not own it")
 	}
 }
 

@@ -177,7 +177,7 @@ func TestB002FloodWithoutNewlineTakesNoMemory(t *testing.T) {
 	if nowInUse-inUse > 4<<20 || has-had > 32<<20 {
 		t.Errorf("the heap has grown by %d bytes, of which %d are in use", has-had, nowInUse-inUse)
 	}
-	if took := time.Since(began); took > patience/4 {
+	if took := time.Since(began); took > patience {
 		t.Errorf("%d MiB took %v", mib, took)
 	}
 }
@@ -211,7 +211,7 @@ func TestS168RequestsToAServerThatDoesNotRead(t *testing.T) {
 		if e.Outcome != mcp.NotSent {
 			sent++
 		}
-		if took := p.ended.Sub(began); took > patience/2 { // a busy machine takes its time to begin a thousand
+		if took := p.ended.Sub(began); took > patience { // a busy machine takes its time to begin a thousand
 			t.Fatalf("R18: a call ended after %v", took)
 		}
 	}
@@ -247,7 +247,7 @@ func TestR18CallersWithoutDeadline(t *testing.T) {
 		if e.Kind != mcp.TimedOut {
 			t.Fatalf("got %v", err)
 		}
-		if took := p.ended.Sub(began); took > patience/2 {
+		if took := p.ended.Sub(began); took > patience {
 			t.Fatalf("a call ended after %v", took)
 		}
 		if e.Outcome == mcp.NotSent {

@@ -35,6 +35,7 @@ func newLegacyEra(c *Conn) *legacyEra {
 	e := &legacyEra{conn: c, opened: make(chan struct{})}
 	e.client = session.NewClient(e, &c.calls, session.ClientOptions{
 		Info: c.opts.Client, Capabilities: c.opts.Capabilities, Logger: c.opts.Logger,
+		MaxTaskWait: c.opts.MaxCall,
 	})
 	return e
 }
@@ -136,9 +137,20 @@ func (e *legacyEra) Notify(ctx context.Context, method string, params *jsonrpc.V
 }
 
 // Reply implements [session.Wire]. Unlike on a byte stream an answer is a round
-// trip, so that the context of one that was meant for the other does not end it.
-func (e *legacyEra) Reply(_ context.Context, id jsonrpc.ID, result mcp.Result, err error) error {
-	return e.post(e.conn.ctx, "response", appendReply(nil, id, result, err))
+// trip, so that the context of one that was meant for the other does not end it: a
+// server that is slow to take it holds up nobody, since it goes on alone.
+func (e *legacyEra) Reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) error {
+	body := appendReply(nil, id, result, err)
+	posted := make(chan error, 1)
+	if !e.conn.start(func() { posted <- e.post(e.conn.ctx, "response", body) }) {
+		return mcp.ErrClosed
+	}
+	select {
+	case err := <-posted:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // postTimeout bounds a POST that has no response.

@@ -14,7 +14,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
-// rows are those of the table of ERAS.md that says what of the core's language is
+// rows are those of the table of docs/eras.md that says what of the core's language is
 // what on either wire, as docs/eras.md lists them. Here is what no test of one edge
 // shows: that it holds between each two sides of a bridge.
 var rows = []struct {

@@ -135,7 +135,7 @@ func examplesIn(t *testing.T, folders string) map[string]string {
 }
 
 // TestExamplesOfTheSpecification: each example message of 2026-07-28 arrives as it was
-// sent, but for what ERAS.md has changed on the way.
+// sent, but for what docs/eras.md has changed on the way.
 func TestExamplesOfTheSpecification(t *testing.T) {
 	all := examplesIn(t, "*")
 	for name := range all {

@@ -58,6 +58,9 @@ type HandlerOptions struct {
 	// Park bounds the calls of modern clients that wait for an answer to a
 	// question. They do not count against MaxInFlight.
 	Park park.Options
+	// MaxTaskWait is how long a call of a legacy session waits for the task that a
+	// modern server has made of it. Default session.DefaultMaxTaskWait.
+	MaxTaskWait time.Duration
 	// StreamAfter is after how long a call of a legacy session that has not
 	// answered yet becomes an event stream, which its client can resume.
 	// Default DefaultStreamAfter; more than KeepAlive counts as KeepAlive.

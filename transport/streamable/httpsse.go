@@ -111,7 +111,7 @@ func newSSEHandler(core *Handler, opts SSEOptions) *SSEHandler {
 	h.handler = mcp.HandlerFunc(h.handle)
 	h.serving = transport.ServeOptions{
 		Era: mcp.Legacy, Fallback: core.opts.Fallback, Logger: core.opts.Logger,
-		MaxInFlight: h.opts.MaxInFlight, MaxQueued: h.opts.MaxQueued,
+		MaxInFlight: h.opts.MaxInFlight, MaxQueued: h.opts.MaxQueued, MaxTaskWait: core.opts.MaxTaskWait,
 	}
 	if !core.sessionless() {
 		stream := route{methods: []string{http.MethodGet}, serve: h.stream}

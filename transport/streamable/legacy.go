@@ -59,6 +59,7 @@ func (p *post) legacyRequest() {
 func (p *post) initialize() *reject {
 	s, err := p.h.sessions.New(p.h.handler, session.ServerOptions{
 		Fallback: p.h.opts.Fallback, Principal: p.h.principal(p.out.r), Logger: p.h.opts.Logger,
+		MaxTaskWait: p.h.opts.MaxTaskWait,
 	})
 	if err != nil {
 		rej := unavailable("%v", err)

@@ -365,7 +365,7 @@ func TestBatches(t *testing.T) {
 			}
 		})
 	}
-	// ERAS: with a request that streams, a stream of single messages.
+	// docs/eras.md: with a request that streams, a stream of single messages.
 	streaming := fmt.Sprintf("[%s,%s]", ping, `{"jsonrpc":"2.0","id":6,"method":"tools/call","params":{"name":"progress","_meta":{"progressToken":"p"}}}`)
 	r := b.legacy(t, sessions["2025-03-26"], streaming)
 	if r.header.Get("Content-Type") != "text/event-stream" || len(regexp.MustCompile(`(?m)^event: message\nid: \S+\ndata: \{`).FindAllString(r.body, -1)) != 5 || strings.Contains(r.body, "data: [") ||

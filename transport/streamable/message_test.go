@@ -128,7 +128,7 @@ func TestResponsesOfClients(t *testing.T) {
 	}
 }
 
-// TestEraOfAMessage is the table of ERAS.md: which era a message is served in,
+// TestEraOfAMessage is the table of docs/eras.md: which era a message is served in,
 // and what a listener for one era says to the other.
 func TestEraOfAMessage(t *testing.T) {
 	servers := map[mcp.Era]*browser{}

@@ -120,7 +120,7 @@ func closeEdge(t *testing.T, e transport.Edge) {
 	if err := e.Close(); err != nil {
 		t.Errorf("closing: %v", err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > patience {
 		t.Errorf("closing took %v", took)
 	}
 }

@@ -314,7 +314,7 @@ func TestServerThatIsNoMCPServer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), kind) || body != "" && !strings.Contains(err.Error(), "hello") {
 			t.Errorf("B062, S1.91: %s: %v", kind, err)
 		}
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > patience {
 			t.Errorf("B062: %s took %v", kind, took)
 		}
 	}
@@ -365,8 +365,8 @@ func TestConnectingIsBounded(t *testing.T) {
 				}
 				began := time.Now()
 				_, err := streamable.Dial(ctx, url, opts)
-				// The DELETE is bounded as well.
-				if took := time.Since(began); took > limit+500*time.Millisecond {
+				// The DELETE is bounded as well. Without a bound there is no end.
+				if took := time.Since(began); took > patience {
 					t.Errorf("B061: it took %v", took)
 				}
 				e, ok := errors.AsType[*mcp.CallError](err)

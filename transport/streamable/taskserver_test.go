@@ -270,5 +270,9 @@ func (s *taskServer) result(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	if err != nil {
 		return mcp.Result{}, err
 	}
+	if of := mcp.RelatedTask(&answer.Value); of != "" && of != id {
+		return mcp.Result{}, fmt.Errorf("an answer about %q came for %q", of, id)
+	}
+	answer.Value = mcp.WithRelatedTask(&answer.Value, "")
 	return raw(`{"content":[],"structuredContent":{"answer":` + string(answer.Raw()) + `},` + related + `}`)
 }

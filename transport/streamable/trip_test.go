@@ -155,7 +155,7 @@ func TestRestOfAReplyIsBounded(t *testing.T) {
 		if _, err := c.Handle(t.Context(), toolRequest(tool, "{}"), mcp.NoCaller{}); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(began); took > time.Second {
+		if took := time.Since(began); took > patience {
 			t.Errorf("B073: the call took %v", took)
 		}
 		await(t, gone) // D1.27: the stream is given up
@@ -389,7 +389,7 @@ func TestAbandonedCallsAreCancelled(t *testing.T) {
 		_, err := callWithin(ctx, c, mcp.NoCaller{})
 		checkFailure(t, "B136", err, mcp.Cancelled, 0)
 		id := await(t, gone) // the stream is closed in both eras
-		if took := time.Since(began); took > 2*time.Second {
+		if took := time.Since(began); took > patience {
 			t.Errorf("B095: the server knew after %v", took)
 		}
 		if era == mcp.Modern {

@@ -99,6 +99,10 @@ func (m *member) tell(ctx context.Context, text string) error {
 }
 
 func (m *member) post(ctx context.Context, text, method, name string) (*http.Response, error) {
+	return m.postBy(ctx, m.http, text, method, name)
+}
+
+func (m *member) postBy(ctx context.Context, client *http.Client, text, method, name string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+m.crowd.Addr+wire.Path, strings.NewReader(text))
 	if err != nil {
 		return nil, err
@@ -114,7 +118,7 @@ func (m *member) post(ctx context.Context, text, method, name string) (*http.Res
 		h.Set("Mcp-Method", method)
 		h.Set("Mcp-Name", name)
 	}
-	return m.http.Do(req)
+	return client.Do(req)
 }
 
 // make makes the call, and again with the answers to what it is asked.
@@ -204,7 +208,11 @@ func (c *call) send(ctx context.Context, extra string) error {
 		stop := time.AfterFunc(c.cancelAfter, func() { c.cancel(ctx, cancel) })
 		defer stop.Stop()
 	}
-	resp, err := c.member.post(ctx, text, "tools/call", ToolName)
+	client := c.member.http
+	if c.cancelAfter > 0 {
+		client = c.member.leaving
+	}
+	resp, err := c.member.postBy(ctx, client, text, "tools/call", ToolName)
 	if err != nil {
 		return err
 	}
@@ -236,7 +244,7 @@ func (c *call) cancel(ctx context.Context, hangUp context.CancelFunc) {
 		return
 	}
 	text := fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%s}}`, c.id)
-	if err := c.member.tell(ctx, text); err != nil && ctx.Err() == nil {
+	if err := c.member.tell(context.WithoutCancel(ctx), text); err != nil {
 		f := &c.member.crowd.counts
 		f.bad(&f.figures.Wrong, "%s: %v", c.key, err)
 	}

@@ -130,6 +130,7 @@ type member struct {
 	number   int64
 	revision wire.Revision
 	http     *http.Client
+	leaving  *http.Client // for calls that are cancelled, which may take another's connection with them
 	session  string
 	last     atomic.Int64 // call
 }
@@ -140,6 +141,7 @@ func newMember(c *Crowd, number int64) *member {
 		m.revision = wire.Modern
 	}
 	m.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 2 * c.InFlight}}
+	m.leaving = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	return m
 }
 

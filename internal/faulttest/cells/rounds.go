@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,14 +45,22 @@ type run struct {
 	figures *Figures
 
 	mu    sync.Mutex
-	ended map[string]error // by the id of the call; guarded by mu, like figures
+	ended map[string]ending // by the id of the call; guarded by mu, like figures
+}
+
+// An ending is how a call ended.
+type ending struct {
+	err error
+	// retry says that the last request was one of several that make up the call of a
+	// modern client: what is known of it is not known of the call.
+	retry bool
 }
 
 // Run makes rounds, fewer if ctx ends before, and returns what came of them. The
 // program must begin with [RunServer].
 func Run(ctx context.Context, s Series) (*Figures, error) {
 	before := faulttest.Count(s.Dir)
-	r := &run{Series: &s, figures: newFigures(s.Client, s.Server), ended: make(map[string]error)}
+	r := &run{Series: &s, figures: newFigures(s.Client, s.Server), ended: make(map[string]ending)}
 	if err := r.all(ctx); err != nil {
 		return nil, fmt.Errorf("%s, seed %d: %w", r.figures.Cell, s.Seed, err)
 	}
@@ -185,14 +194,16 @@ func (p *player) play(ctx context.Context, o *Order) error {
 	ctx, leave := context.WithTimeout(ctx, patience)
 	defer leave()
 	call := p.client.NewCall(ctx, o)
+	retry := false
 	for call.Go() {
+		retry = p.run.Client.Era == mcp.Modern
 		if p.tries && p.run.Client.Era == mcp.Modern {
 			p.try(call)
 		}
 		if p.leaves {
 			leave()
 			call.Wait()
-			p.run.end(p, o, errLeft)
+			p.run.end(p, o, ending{errLeft, retry})
 			return errLeft
 		}
 	}
@@ -203,7 +214,7 @@ func (p *player) play(ctx context.Context, o *Order) error {
 	if err != nil && ctx.Err() != nil {
 		p.run.problem(p.round, "the call %s did not end within %v: %v", o.ID, patience, err)
 	}
-	p.run.end(p, o, err)
+	p.run.end(p, o, ending{err, retry})
 	return err
 }
 
@@ -237,19 +248,13 @@ func text(r *mcp.Result) string {
 	return ""
 }
 
-func wanted(o *Order) string {
-	text := o.ID
-	for range o.Asks {
-		text += " accept Ada"
-	}
-	return text
-}
+func wanted(o *Order) string { return o.ID + strings.Repeat(" accept Ada", o.Asks) }
 
-func (r *run) end(p *player, o *Order, err error) {
+func (r *run) end(p *player, o *Order, e ending) {
 	r.mu.Lock()
 	_, twice := r.ended[o.ID]
-	r.ended[o.ID] = err
-	r.figures.count(err)
+	r.ended[o.ID] = e
+	r.figures.count(e.err)
 	r.mu.Unlock()
 	if twice {
 		r.problem(p.round, "the call %s has ended twice", o.ID)
@@ -315,17 +320,17 @@ func (r *run) audit() error {
 	if err != nil {
 		return err
 	}
-	for id, err := range r.ended {
+	for id, e := range r.ended {
 		n := executed[id]
 		if n > 1 {
 			r.figures.Twice++
-			r.problem(-1, "the call %s was executed %d times: %v", id, n, err)
+			r.problem(-1, "the call %s was executed %d times: %v", id, n, e.err)
 		}
 		switch {
-		case err == nil && n == 0:
+		case e.err == nil && n == 0:
 			r.problem(-1, "the call %s has a result and was not executed", id)
-		case err != nil && outcomeOf(err) == mcp.NotSent && n > 0:
-			r.problem(-1, "the call %s was executed: %v", id, err)
+		case e.err != nil && outcomeOf(e.err) == mcp.NotSent && !e.retry && n > 0:
+			r.problem(-1, "the call %s was executed: %v", id, e.err)
 		}
 	}
 	return nil

@@ -16,11 +16,15 @@ import (
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/faulttest"
+	"github.com/mcpsplice/mcpsplice/internal/faulttest/cells"
 	"github.com/mcpsplice/mcpsplice/internal/faulttest/rounds"
 )
 
 func main() {
 	if status, isChild := faulttest.RunChild(os.Stdin, os.Stdout, os.Stderr); isChild {
+		os.Exit(status)
+	}
+	if status, isServer := cells.RunServer(os.Stdin, os.Stdout, os.Stderr); isServer {
 		os.Exit(status)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -47,8 +51,9 @@ type soak struct {
 	out      io.Writer
 	terminal *os.File // for progress, if it is a terminal
 
-	done  int
-	began time.Time
+	bridged []*cells.Figures
+	done    int
+	began   time.Time
 }
 
 // portion is how many rounds of a kind follow each other, with one client.
@@ -73,6 +78,9 @@ func (s *soak) run(ctx context.Context) error {
 			default:
 				all[i].Add(f)
 			}
+		}
+		if err := s.across(ctx, s.seed+uint64(n)); err != nil {
+			return err
 		}
 	}
 	return s.report(slices.DeleteFunc(all, func(f *rounds.Figures) bool { return f == nil }), measures)
@@ -100,7 +108,7 @@ func (s *soak) some(ctx context.Context, kind rounds.Kind, seed uint64) (*rounds
 	})
 }
 
-func (s *soak) progress(kind rounds.Kind) {
+func (s *soak) progress(kind any) {
 	s.done++
 	if info, err := s.terminal.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
 		fmt.Fprintf(s.terminal, "\r%v  %d rounds, now %v\x1b[K", time.Since(s.began).Round(time.Second), s.done, kind)
@@ -112,10 +120,17 @@ func (s *soak) report(all []*rounds.Figures, measures []rounds.Measure) error {
 		return err
 	}
 	fmt.Fprintln(s.out)
+	if err := cells.Print(s.out, s.bridged); err != nil {
+		return err
+	}
+	fmt.Fprintln(s.out)
 	if err := rounds.PrintMeasures(s.out, measures); err != nil {
 		return err
 	}
 	problems := 0
+	for _, f := range s.bridged {
+		problems += len(f.Problems)
+	}
 	for _, m := range measures {
 		if m.Over {
 			problems++

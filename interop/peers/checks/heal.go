@@ -110,7 +110,7 @@ func (r *runner) kill(ctx context.Context, healer Healer) (string, error) {
 		})
 		ended <- err
 	}()
-	err := eventually(8*time.Second, "the call was not executed", func() (bool, error) {
+	err := r.eventually(8*time.Second, "the call was not executed", func() (bool, error) {
 		return p.File != "" && executed(p.File) > 0 || len(began) > 0, nil
 	})
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *runner) callUntil(ctx context.Context, healer Healer, end time.Time) (f
 // resynced waits until the subscription goes on, which says that something may
 // have been missed, and tells of the next change.
 func (r *runner) resynced(ctx context.Context) error {
-	err := eventually(healLimit, "the subscription does not say that it goes on", func() (bool, error) {
+	err := r.eventually(healLimit, "the subscription does not say that it goes on", func() (bool, error) {
 		return r.seen.saw(&r.seen.resynced, ""), nil
 	})
 	if err != nil {

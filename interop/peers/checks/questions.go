@@ -12,7 +12,7 @@ import (
 // question calls a tool that asks the client something and uses the answer.
 func (r *runner) question(ctx context.Context, p call) error {
 	var text string
-	err := eventually(8*time.Second, "answer not used", func() (bool, error) {
+	err := r.eventually(8*time.Second, "answer not used", func() (bool, error) {
 		result, err := r.client.Call(ctx, p.Tool, p.Args, "")
 		if err != nil {
 			return false, err
