@@ -288,7 +288,7 @@ func TestFloodsOfReplies_R14(t *testing.T) {
 		}
 	}
 	const events, endless = "text/event-stream", 1 << 40
-	for _, tt := range []struct {
+	for i, tt := range []struct {
 		name    string
 		reply   func(http.ResponseWriter, *http.Request, string)
 		timeout time.Duration
@@ -303,14 +303,13 @@ func TestFloodsOfReplies_R14(t *testing.T) {
 		{"R14 a JSON reply without end", flood("application/json", "[", endless), soon, mcp.LimitExceeded},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			bothEras(t, func(t *testing.T, era mcp.Era) {
-				s := shakyOf(t, newCounting(t, era, tt.reply), era, streamable.DialOptions{MaxBody: limit})
-				err := s.call(t, tt.timeout, 0)
-				if kind, _ := outcome(err); kind != tt.kind {
-					t.Errorf("got %v, want %s", err, tt.kind)
-				}
-				s.works(t)
-			})
+			era := []mcp.Era{mcp.Legacy, mcp.Modern}[i%2] // they read replies in one way
+			s := shakyOf(t, newCounting(t, era, tt.reply), era, streamable.DialOptions{MaxBody: limit})
+			err := s.call(t, tt.timeout, 0)
+			if kind, _ := outcome(err); kind != tt.kind {
+				t.Errorf("got %v, want %s", err, tt.kind)
+			}
+			s.works(t)
 		})
 	}
 }

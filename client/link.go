@@ -87,6 +87,7 @@ func (l *link) connected(edge transport.Edge) {
 	l.generation++
 	again := l.generation > 1
 	l.verdict = l.dialer.learn(edge)
+	l.starts = 0
 	l.mu.Unlock()
 	l.begun(again)
 	select {

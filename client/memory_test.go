@@ -42,12 +42,12 @@ func TestLongResultsStay(t *testing.T) {
 		Text string `json:"text"`
 	}
 	var wg sync.WaitGroup
-	for i := range 4 {
+	for i := range 3 {
 		wg.Go(func() {
 			text := strings.Repeat(string(rune('a'+i))+"\n", 20<<10)
 			want := `{"text":` + string(jsonrpc.AppendString(nil, text)) + `}`
 			var results []*mcp.CallToolResult
-			for range 8 {
+			for range 6 {
 				result, err := c.CallTool(t.Context(), "echo", arguments{text}, nil)
 				if err != nil {
 					t.Error(err)

@@ -19,7 +19,9 @@ type question struct {
 	withdraw  context.CancelFunc
 	listens   int     // the client's, when it came
 	era       mcp.Era // of the client that is asked
-	task      string  // that it is of, if we await that for a client that does not know it
+	// How long its answer may wait for a server that does not read.
+	wait time.Duration
+	task string // that it is of, if we await that for a client that does not know it
 
 	// Of one that did not come on the stream of its call. They belong to whoever
 	// has it put.
@@ -34,7 +36,7 @@ func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Cal
 	ctx = context.WithoutCancel(ctx)
 	method := mcp.MethodName(m.Method)
 	if method == mcp.MethodPing {
-		c.reply(ctx, m.ID, mcp.Result{}, nil)
+		c.reply(ctx, replyWait, m.ID, mcp.Result{}, nil)
 		return
 	}
 	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
@@ -109,6 +111,7 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 			result.Value = mcp.WithRelatedTask(&result.Value, q.task)
 		}
 		defer c.forget(q)
+		q.wait = answerWait
 		c.conclude(ctx, q, result, err)
 	})
 }
@@ -131,11 +134,11 @@ func (c *Client) conclude(ctx context.Context, q *question, result mcp.Result, e
 	case q.withdrawn.Err() != nil:
 	case err == nil:
 		c.answered(q, result)
-		c.reply(ctx, q.id, result, nil)
+		c.reply(ctx, q.wait, q.id, result, nil)
 	case !isWire(err) && (errors.Is(err, mcp.ErrCannotAsk) || q.req.Method == mcp.MethodListRoots):
 		c.refuse(ctx, q)
 	default:
-		c.reply(ctx, q.id, mcp.Result{}, err)
+		c.reply(ctx, q.wait, q.id, mcp.Result{}, err)
 	}
 }
 
@@ -177,13 +180,13 @@ func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool)
 		return listener, false
 	}
 	owner, several := c.calls.Owner(canCarry)
-	if owner != nil || several {
-		return owner, several
+	if owner == nil && !several {
+		owner, several = listener, sessions
 	}
-	if listener != nil && c.calls.LeftByOthers(listener.Client()) {
+	if owner != nil && c.calls.LeftByOthers(owner.Client()) {
 		return nil, true
 	}
-	return listener, sessions
+	return owner, several
 }
 
 // canCarry reports whether a client can be asked something under a request.
@@ -193,7 +196,7 @@ func canCarry(req *mcp.Request) bool {
 
 // open keeps a question, so that it can be withdrawn.
 func (c *Client) open(id jsonrpc.ID, req *mcp.Request) *question {
-	q := &question{id: id, req: req}
+	q := &question{id: id, req: req, wait: replyWait}
 	q.withdrawn, q.withdraw = context.WithCancel(context.Background())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -291,15 +294,15 @@ func Refusal(method string, capabilities []byte) (mcp.Result, error) {
 func (c *Client) refuse(ctx context.Context, q *question) {
 	result, err := Refusal(q.req.Method, c.opts.Capabilities)
 	if q.req.Method != mcp.MethodListRoots {
-		c.reply(ctx, q.id, result, err)
+		c.reply(ctx, q.wait, q.id, result, err)
 		return
 	}
 	known, ok := c.knownRoots()
 	if ok {
-		c.reply(ctx, q.id, known, nil)
+		c.reply(ctx, q.wait, q.id, known, nil)
 		return
 	}
-	c.reply(ctx, q.id, result, err)
+	c.reply(ctx, q.wait, q.id, result, err)
 	c.mu.Lock()
 	late := c.listens != q.listens
 	c.mu.Unlock()
@@ -320,15 +323,21 @@ func (c *Client) refuseToGuess(ctx context.Context, q *question) {
 		c.roots.missed = true
 		c.mu.Unlock()
 	}
-	c.reply(ctx, q.id, mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError,
+	c.reply(ctx, q.wait, q.id, mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError,
 		"Internal error: several clients are served, and the question does not say to whom it belongs"))
 }
 
-// replyWait bounds how long an answer waits for a server that does not read.
-const replyWait = 100 * time.Millisecond
+// Bounds of how long an answer waits for a server that does not read: with the
+// reader of its messages waiting, and with the call that carried the question. An
+// answer that is lost is a server that waits for ever, and on a busy machine a
+// goroutine may not run for a while although there is nothing to wait for.
+const (
+	replyWait  = time.Second
+	answerWait = 5 * time.Second
+)
 
-func (c *Client) reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) {
-	ctx, cancel := context.WithTimeout(ctx, replyWait)
+func (c *Client) reply(ctx context.Context, wait time.Duration, id jsonrpc.ID, result mcp.Result, err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	if err := c.wire.Reply(ctx, id, result, err); err != nil {
 		c.opts.Logger.Debug("an answer did not reach the server", "id", id.String(), "err", err)

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
 )
 
 // held returns a wire whose tool calls stay open and are sent to the channel.
@@ -301,64 +304,58 @@ func TestRootsAreOfferedAgain_B041(t *testing.T) {
 	}
 }
 
-// TestQuestionOutlivesTheWrongCall: a question on a channel that calls share is put
-// to one of the client's calls, which may be another one than it belongs to. When
-// that has its response, the one that the question belongs to still waits.
-func TestQuestionOutlivesTheWrongCall_B151(t *testing.T) {
-	type calls struct {
-		inFlight []*inflight.Call
-		running  []*running
+// A slowWire is a server that does not read for a time.
+type slowWire struct {
+	*wire
+	wait time.Duration
+}
+
+func (w slowWire) Reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) error {
+	select {
+	case <-time.After(w.wait):
+		return w.wire.Reply(ctx, id, result, err)
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
+}
+
+// TestAnswersWaitForSlowServers: an answer that is lost leaves the server waiting,
+// and one that waits for ever the reader, or the call.
+func TestAnswersWaitForSlowServers(t *testing.T) {
 	for _, tt := range []struct {
-		name  string
-		calls int
-		on    bool // it came on the stream of the last call
-		end   func(calls)
-		want  string
+		name    string
+		method  string
+		slow    time.Duration
+		took    time.Duration
+		arrives bool
 	}{
-		{"answered", 2, false, func(c calls) { answer(c.inFlight[1], "{}") }, `{"from":0}`},
-		{"answered with an error", 2, false, func(c calls) { refuse(c.inFlight[1], -1) }, `{"from":0}`},
-		{"two answered", 3, false, func(c calls) { answer(c.inFlight[2], "{}"); answer(c.inFlight[1], "{}") }, `{"from":0}`},
-		{"no other call", 1, false, func(c calls) { answer(c.inFlight[0], "{}") }, `error -32603`},
-		{"its own stream", 2, true, func(c calls) { answer(c.inFlight[1], "{}") }, `error -32603`},
-		{"cancelled by the client", 2, false, func(c calls) { c.running[1].cancel() }, `{"from":0}`},
+		{"the reader's answer", mcp.MethodPing, 500 * time.Millisecond, 500 * time.Millisecond, true},
+		{"the reader's answer, too late", mcp.MethodPing, time.Hour, time.Second, false},
+		{"the user's answer", mcp.MethodElicit, 4 * time.Second, 4 * time.Second, true},
+		{"the user's answer, too late", mcp.MethodElicit, time.Hour, 5 * time.Second, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w, started := held()
-			c := connected(t, w, asksEverything)
-			var made calls
-			asked := make(chan int, tt.calls)
-			for i := range tt.calls {
+			synctest.Test(t, func(t *testing.T) {
+				w, started := held()
+				c := session.NewClient(slowWire{w, tt.slow}, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
 				l := newListener()
-				l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
-					asked <- i
-					if i == 0 && tt.calls > 1 {
-						return mcp.RawResult(fmt.Appendf(nil, `{"from":%d}`, i)), nil
-					}
-					<-ctx.Done()
-					return mcp.Result{}, context.Cause(ctx)
+				l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult([]byte(`{}`)), nil }
+				r := handle(t, c, toolCall(legacyMeta("a", "")), l)
+				<-started
+				began := time.Now()
+				c.Asked(t.Context(), ask(t, "7", tt.method), nil)
+				if tt.method == mcp.MethodElicit && time.Since(began) > 0 {
+					t.Errorf("the reader was held up for %v", time.Since(began))
 				}
-				made.running = append(made.running, handle(t, c, toolCall(legacyMeta("a", "")), l))
-				made.inFlight = append(made.inFlight, receive(t, "the call", started))
-			}
-			var on *inflight.Call
-			if tt.on {
-				on = made.inFlight[tt.calls-1]
-			}
-			c.Asked(t.Context(), ask(t, "7", mcp.MethodElicit), on)
-			if first := receive(t, "the question", asked); first != tt.calls-1 {
-				t.Fatalf("call %d was asked", first)
-			}
-			tt.end(made)
-			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 7 " + tt.want}) {
-				t.Errorf("answered %q", got)
-			}
-			for _, r := range made.running {
+				synctest.Wait()
 				r.stop()
-			}
-			if n := len(asked); tt.want == `error -32603` && n > 0 {
-				t.Errorf("asked %d times more", n)
-			}
+				if took := time.Since(began); took != tt.took {
+					t.Errorf("it took %v, want %v", took, tt.took)
+				}
+				if got := w.all("reply"); (len(got) == 1) != tt.arrives {
+					t.Errorf("answered %q", got)
+				}
+			})
 		})
 	}
 }

@@ -218,7 +218,7 @@ func (c *Client) answerTold(ctx context.Context, id jsonrpc.ID) bool {
 	if taken == nil {
 		return false
 	}
-	c.reply(ctx, id, known, nil)
+	c.reply(ctx, replyWait, id, known, nil)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.roots.taken == taken {

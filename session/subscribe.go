@@ -262,7 +262,7 @@ func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 		return
 	}
 	owner, several := c.calls.Owner(wants)
-	if several || owner != nil && owner.Notify(n) {
+	if several || owner != nil && (c.calls.LeftByOthers(owner.Client()) || owner.Notify(n)) {
 		return
 	}
 	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {

@@ -311,11 +311,12 @@ func TestModernLogMessages(t *testing.T) {
 	}
 	log := `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`
 	var listeners []*listener
-	call := func(client string, level mcp.Level) *jsonrpc.Message {
+	call := func(client string, level mcp.Level) *call {
 		l := newListener()
 		listeners = append(listeners, l)
-		start(t, conn, at(client, level), l)
-		return p.expect(mcp.MethodCallTool)
+		c := start(t, conn, at(client, level), l)
+		p.expect(mcp.MethodCallTool)
+		return c
 	}
 	heard := func() (all []int) {
 		// The answer to a ping says that what came before has been taken up.
@@ -336,10 +337,17 @@ func TestModernLogMessages(t *testing.T) {
 	if got := receive(t, "the message", listeners[1].got); !strings.Contains(got, `"level":"info"`) {
 		t.Errorf("heard %s", got)
 	}
-	call("b", "debug")
+	b := call("b", "debug")
 	p.say(log)
 	if got := heard(); !slices.Equal(got, nil) {
 		t.Errorf("heard by %v", got)
+	}
+	b.cancel(nil)
+	p.expect(mcp.NotificationCancelled) // of which such a server says no more
+	receive(t, "the end of the call", b.done)
+	p.say(log)
+	if got := heard(); !slices.Equal(got, []int{1}) {
+		t.Errorf("after the other client's cancellation: heard by %v", got)
 	}
 }
 

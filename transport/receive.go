@@ -211,7 +211,7 @@ func (c *Conn) asked(m *jsonrpc.Message) {
 }
 
 // replyWait bounds how long the read loop waits for a server that does not read.
-const replyWait = 100 * time.Millisecond
+const replyWait = time.Second // more than a busy machine leaves a goroutine waiting
 
 func (c *Conn) replySoon(id jsonrpc.ID, result mcp.Result, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), replyWait)

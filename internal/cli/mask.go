@@ -22,7 +22,11 @@ func isSecret(name string) bool {
 			return true
 		}
 	}
-	return name == "requeststate" || name == "sessionid" || strings.HasSuffix(name, "token") && name != "progresstoken"
+	switch name {
+	case "requeststate", "sessionid", "taskid", "taskids":
+		return true
+	}
+	return strings.HasSuffix(name, "token") && name != "progresstoken"
 }
 
 // appendMasked appends a message with the values of secret members masked, in

@@ -18,6 +18,7 @@ func TestMasking(t *testing.T) {
 		{`{"X-Api-Key":1,"apiKey":null,"api key":[1,[2]],"API.KEY":{"a":"x"}}`, `{"X-Api-Key":"[masked]","apiKey":"[masked]","api key":"[masked]","API.KEY":"[masked]"}`},
 		{`{"requestState":"x","refreshToken":"x","id_token":"x","dbPassword":"x","set-cookie":"x"}`,
 			`{"requestState":"[masked]","refreshToken":"[masked]","id_token":"[masked]","dbPassword":"[masked]","set-cookie":"[masked]"}`},
+		{`{"taskId":"x","taskIds":["x","y"],"task":{"ttl":1}}`, `{"taskId":"[masked]","taskIds":"[masked]","task":{"ttl":1}}`},
 		{`{"\u0074oken":"x"}`, `{"\u0074oken":"[masked]"}`},
 		{`{"token":"x","token":"y"}`, `{"token":"[masked]","token":"[masked]"}`},
 		// what only looks like a secret, and what must stay as it is

@@ -172,10 +172,9 @@ func (c *Calls) Dropped() int64 { return c.dropped.Load() }
 // of one client: the client may have left an older one, of which we have not heard
 // yet. Calls that wait for an answer of the client come last: they may wait for
 // long, and have nothing to say or to ask meanwhile. A call that is over owns
-// nothing, but its client counts until [Call.End]; so does, for a while, that of a
-// call which ended without a response, since the peer may still work on it. Several
-// says that the calls are of more than one client, in which case nobody guesses.
-// Listen calls and this process's own do not count.
+// nothing, but its client counts until [Call.End]. Several says that the calls are of
+// more than one client, in which case nobody guesses. Listen calls and this process's
+// own do not count.
 func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,8 +192,8 @@ func (c *Calls) Owner(may func(*mcp.Request) bool) (owner *Call, several bool) {
 			owner = call
 		}
 	}
-	if first != nil && c.leftByOthers(first.client()) {
-		return nil, true
+	if owner != nil {
+		owner.client() // who asks for it may do so when the call is over
 	}
 	return owner, false
 }

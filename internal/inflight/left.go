@@ -67,14 +67,11 @@ func (c *Calls) expire(now time.Time) {
 }
 
 // LeftByOthers reports whether calls of another client than the given one ended
-// without a response a short while ago.
+// without a response a short while ago. A peer that may go on with such calls can
+// mean these.
 func (c *Calls) LeftByOthers(client string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.leftByOthers(client)
-}
-
-func (c *Calls) leftByOthers(client string) bool {
 	if len(c.left) == 0 {
 		return false
 	}

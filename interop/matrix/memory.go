@@ -25,7 +25,8 @@ type memoryEnds struct {
 // memoryLinks returns both ends of a link, the client's first. W sees what passes
 // there.
 func memoryLinks(w *wire) (near, far transport.Link) {
-	there, back := make(chan []byte), make(chan []byte)
+	const room = 64 // so that who writes does not wait for who reads
+	there, back := make(chan []byte, room), make(chan []byte, room)
 	ends := &memoryEnds{closed: make(chan struct{})}
 	return &memoryLink{in: back, out: there, tap: w.tap, link: ends}, &memoryLink{in: there, out: back, link: ends}
 }
