@@ -88,10 +88,12 @@ func (c *Client) afterRefusal(ctx context.Context, f *failure, refused *jsonrpc.
 		}
 		c.link.drop(f.generation, f.err)
 		return true
-	case server.Era == mcp.Legacy && mcp.IsModernError(refused):
+	case server.Era == mcp.Legacy && refused.Code == jsonrpc.CodeHeaderMismatch:
 		c.link.drop(f.generation, f.err)
-		return refused.Code == jsonrpc.CodeHeaderMismatch || c.mayRepeat(f.req)
+		return true
 	}
+	// That we lack a capability (-32021) shows nothing: servers that have both eras,
+	// and bridges, say so to legacy clients, too.
 	return server.Discover.IsZero() && c.checked.Load() != int64(f.generation) && c.afterDoubt(ctx, f)
 }
 

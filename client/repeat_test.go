@@ -277,6 +277,40 @@ func TestEraThatTurnsOutOtherwise(t *testing.T) {
 	}
 }
 
+// TestRefusalsByALegacyServer: what only a modern server says shows that it has become
+// one. That the client lacks a capability, servers of both eras say.
+func TestRefusalsByALegacyServer(t *testing.T) {
+	for _, tt := range []struct {
+		refusal     string
+		connections int
+	}{
+		{`{"code":-32020,"message":"Header mismatch"}`, 2},
+		{`{"code":-32022,"message":"Unsupported","data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}`, 2},
+		{`{"code":-32021,"message":"Missing capability","data":{"requiredCapabilities":{"elicitation":{}}}}`, 1},
+		{`{"code":-32602,"message":"Invalid params"}`, 1},
+	} {
+		t.Run(tt.refusal, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+					if req.Method != mcp.MethodReadResource {
+						return mcp.Result{}, errUsual
+					}
+					if attempts++; attempts > 1 {
+						return mcp.RawResult([]byte(`{"contents":[]}`)), nil
+					}
+					return mcp.Result{}, peerError(tt.refusal)
+				}}
+				c := connect(t, p, nil)
+				_, err := c.ReadResource(t.Context(), "x:y", nil)
+				if attempts != tt.connections || p.count() != tt.connections || (err == nil) != (attempts == 2) {
+					t.Errorf("%d attempts over %d connections: %v", attempts, p.count(), err)
+				}
+			})
+		})
+	}
+}
+
 // TestVerdictIsKeptForTheNextConnection: a legacy server that is silent at a probe
 // is not probed each time that it starts.
 func TestVerdictIsKeptForTheNextConnection(t *testing.T) {

@@ -96,7 +96,12 @@ const (
 // callTask calls the tool of a tasker for a legacy client that made the handshake.
 func callTask(t *testing.T, s *tasker, params string) (*session.Server, *called) {
 	t.Helper()
-	server := session.NewServer(s, session.ServerOptions{})
+	return callTaskOf(t, session.ServerOptions{}, s, params)
+}
+
+func callTaskOf(t *testing.T, opts session.ServerOptions, s *tasker, params string) (*session.Server, *called) {
+	t.Helper()
+	server := session.NewServer(s, opts)
 	t.Cleanup(server.Close)
 	if _, err := server.Handle(t.Context(), scan(t, strings.Replace(initialize, `"elicitation":{}`, `"elicitation":{"form":{},"url":{}}`, 1)), nil); err != nil {
 		t.Fatal(err)

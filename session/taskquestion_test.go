@@ -156,9 +156,10 @@ func TestTaskThatAsksForEver(t *testing.T) {
 func TestClockStandsStillWhileATaskAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &tasker{created: working, states: []string{asking(`"a":` + form)}}
-		server, c := callTask(t, s, `{"name":"t"}`)
+		const limit = time.Minute
+		server, c := callTaskOf(t, session.ServerOptions{MaxTaskWait: limit}, s, `{"name":"t"}`)
 		id, _ := c.question(t)
-		time.Sleep(3 * session.DefaultMaxTaskWait)
+		time.Sleep(3 * limit)
 		s.mu.Lock()
 		s.states = []string{done}
 		s.mu.Unlock()

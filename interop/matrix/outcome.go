@@ -59,7 +59,11 @@ func (p *plan) check(ctx context.Context, c *cell, k check) outcome {
 			f = k.instead
 		}
 	}
-	if err := f(ctx, c); err != nil {
+	err := f(ctx, c)
+	if lost := c.user.lostConnections(); err == nil && lost != nil {
+		err = fmt.Errorf("the connection was lost meanwhile: %w", lost)
+	}
+	if err != nil {
 		o.Failed = oneLine(err)
 	}
 	o.MS = time.Since(start).Milliseconds()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -28,6 +29,7 @@ type user struct {
 	name string // of the client
 
 	mu    sync.Mutex
+	lost  []error            // why the connection was made again; guarded by mu
 	pages []string           // opened; guarded by mu
 	asked []mcp.ElicitParams // forms; guarded by mu
 	left  chan struct{}      // who waits for the other of two questions; guarded by mu
@@ -54,12 +56,32 @@ func (u *user) options() *client.Options {
 		Info: info, Era: u.side.era,
 		Sample: u.sample,
 		Roots:  func(context.Context) ([]mcp.Root, error) { return clientRoots, nil },
+		State:  u.changed,
 	}
 	if u.side.revision >= mcp.Revision20250618 {
 		opts.Elicit = u.elicit
 	}
 	opts.ElicitURL = u.side.revision >= mcp.Revision20251125
 	return opts
+}
+
+// changed keeps why the connection was lost. A client that heals would hide it.
+func (u *user) changed(state client.State, err error) {
+	if state == client.Connected || state == client.Closed || err == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.lost = append(u.lost, fmt.Errorf("%s: %w", state, err))
+}
+
+// lostConnections returns why the client had to connect again, and forgets it.
+func (u *user) lostConnections() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	err := errors.Join(u.lost...)
+	u.lost = nil
+	return err
 }
 
 // capabilities are what options declare.
