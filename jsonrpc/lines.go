@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -31,6 +32,11 @@ func (e *LineTooLongError) Error() string {
 	return fmt.Sprintf("line of %d bytes is longer than the limit MaxLine of %d", e.Seen, e.Limit)
 }
 
+// ErrInterrupted is returned by a reader that was told to wait no longer. A
+// LineReader over it hands that on, keeps what it has read, and reads on when it
+// is asked to.
+var ErrInterrupted = errors.New("reading was interrupted")
+
 const (
 	blockSize     = 64 << 10 // what a pipe gives at once
 	maxBlock      = 2 << 20  // longer lines get memory of their own
@@ -58,6 +64,7 @@ type LineReader struct {
 	err        error  // what ended the input
 
 	unterminated bool
+	interrupted  bool // the last read was
 
 	lengthFraming atomic.Bool
 	spare         atomic.Pointer[[]byte] // memory of a line that was given back
@@ -102,8 +109,8 @@ func (l *LineReader) Buffered() bool {
 
 // ReadLine returns the next line that is not blank, without its end, a byte
 // order mark, and white space around it. The line belongs to the caller. After a
-// [*LineTooLongError] reading can go on; any other error, io.EOF among them, is
-// final and comes back from every later call.
+// [*LineTooLongError] or [ErrInterrupted] reading can go on; any other error, io.EOF
+// among them, is final and comes back from every later call.
 func (l *LineReader) ReadLine() ([]byte, error) {
 	for {
 		l.unterminated = false
@@ -147,6 +154,10 @@ func (l *LineReader) next() ([]byte, error) {
 		l.makeRoom()
 		if l.err == nil {
 			l.fill()
+		}
+		if l.interrupted {
+			l.interrupted = false
+			return nil, ErrInterrupted
 		}
 	}
 }
@@ -285,7 +296,11 @@ func (l *LineReader) fillLong() {
 func (l *LineReader) read(p []byte) int {
 	for range maxEmptyReads {
 		n, err := l.r.Read(p)
-		if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrInterrupted):
+			l.interrupted = n == 0 // otherwise there is something to do
+		default:
 			l.err = err
 		}
 		if n > 0 || err != nil {

@@ -21,7 +21,7 @@ func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Va
 		return mcp.Result{}, c.notSent(ctx, method, err)
 	}
 	defer over()
-	m, err := call.Wait(ctx, caller, c.limitFor(method))
+	m, err := call.WaitReading(ctx, caller, c.limitFor(method), callReader{c})
 	if err != nil {
 		return mcp.Result{}, c.failed(ctx, call, method, err)
 	}

@@ -101,6 +101,7 @@ type Conn struct {
 	log    limitedLogger
 
 	calls inflight.Calls
+	baton *baton
 	noise atomic.Int64
 
 	batches atomic.Bool // the negotiated revision has them
@@ -112,7 +113,7 @@ type Conn struct {
 	// client is the session whose handshake has begun, nil if there is none.
 	client atomic.Pointer[session.Client]
 
-	truncated bool          // the last message was cut off; owned by readLoop
+	truncated bool          // the last message was cut off; owned by who has the baton
 	done      chan struct{} // closed by readLoop
 	running   sync.WaitGroup
 
@@ -139,6 +140,7 @@ func Dial(ctx context.Context, link Link, opts DialOptions) (*Conn, error) {
 	c := &Conn{link: link, opts: opts.withDefaults(), done: make(chan struct{})}
 	c.log = limitedLogger{logger: c.opts.Logger}
 	c.poster, _ = link.(poster)
+	c.baton = newBaton(link, &c.calls)
 	go c.readLoop()
 	if err := c.connect(ctx); err != nil {
 		closeErr := c.Close()
@@ -182,6 +184,7 @@ func (c *Conn) Close() error {
 	c.closed = true
 	c.mu.Unlock()
 	c.calls.Fail(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed}, true)
+	c.baton.end()
 	err := c.link.Close()
 	<-c.done
 	c.running.Wait()

@@ -15,26 +15,46 @@ import (
 func (c *Conn) readLoop() {
 	defer close(c.done)
 	for {
-		data, err := c.link.Read()
-		var tooLong *jsonrpc.LineTooLongError
-		var lost *mcp.CallError
-		switch {
-		case err == nil:
-			c.received(data)
-		case errors.As(err, &lost):
-			c.skip("message passed over", err)
-			c.calls.Fail(lost, false)
-		case errors.As(err, &tooLong):
-			c.skip("line passed over", err)
-			// It was a reply, most likely; whose cannot be told.
-			c.calls.Fail(&mcp.CallError{
-				Kind: mcp.LimitExceeded, Limit: "MaxLine", Outcome: mcp.MaybeExecuted, Err: err,
-			}, false)
-		default:
+		answered, err := c.read()
+		if answered && c.baton.mayRest(c.buffered()) {
+			c.baton.rest()
+			err = c.baton.broken
+		}
+		if err != nil {
 			c.ended(err)
 			return
 		}
 	}
+}
+
+// read reads and takes one message, which its caller must have the baton for. It
+// reports whether that was a response. After an error other than
+// jsonrpc.ErrInterrupted nothing more can be read.
+func (c *Conn) read() (answered bool, err error) {
+	data, err := c.link.Read()
+	if err == nil {
+		return c.received(data), nil
+	}
+	if lost, ok := errors.AsType[*mcp.CallError](err); ok {
+		c.skip("message passed over", err)
+		c.calls.Fail(lost, false)
+		return false, nil
+	}
+	if _, ok := errors.AsType[*jsonrpc.LineTooLongError](err); ok {
+		c.skip("line passed over", err)
+		// It was a reply, most likely; whose cannot be told.
+		c.calls.Fail(&mcp.CallError{
+			Kind: mcp.LimitExceeded, Limit: "MaxLine", Outcome: mcp.MaybeExecuted, Err: err,
+		}, false)
+		return false, nil
+	}
+	return false, err
+}
+
+// buffered reports whether there is something to read at once.
+func (c *Conn) buffered() bool {
+	hint, ok := c.link.(framingHint)
+	return ok && hint.Buffered()
 }
 
 // ended fails what is in flight when the link has ended.
@@ -74,19 +94,20 @@ func (c *Conn) skip(what string, err error) {
 	c.log.Warn(what, "err", err)
 }
 
-// received takes one message of the server.
-func (c *Conn) received(data []byte) {
+// received takes one message of the server and reports whether it is a response.
+func (c *Conn) received(data []byte) (answered bool) {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(data, &m); err != nil {
 		if jsonrpc.IsBatch(data) {
 			c.receivedBatch(data)
-			return
+		} else {
+			c.unreadable(&m, err)
 		}
-		c.unreadable(&m, err)
-		return
+		return false
 	}
 	m.Memory = data
 	c.take(&m)
+	return m.Kind == jsonrpc.Response
 }
 
 // take takes one message that has been scanned.

@@ -22,6 +22,7 @@ type Calls struct {
 	calls map[int64]*Call
 	err   error // why no call can be started any more
 
+	pending atomic.Int32 // calls that wait for a response, but for listen calls
 	dropped atomic.Int64
 }
 
@@ -56,6 +57,9 @@ func (c *Calls) start(req *mcp.Request, own bool) (*Call, error) {
 		call.token, _ = jsonrpc.RawID(bytes.Clone(token.Raw()))
 	}
 	c.calls[call.ID] = call
+	if req.Method != mcp.MethodListen {
+		c.pending.Add(1)
+	}
 	return call, nil
 }
 
@@ -156,6 +160,10 @@ func (c *Calls) Len() int {
 	defer c.mu.Unlock()
 	return len(c.calls)
 }
+
+// Pending returns how many calls wait for a response. Listen calls, which have none
+// for long, do not count.
+func (c *Calls) Pending() int { return int(c.pending.Load()) }
 
 // Dropped returns how many notifications were dropped because a call's inbox
 // was full.

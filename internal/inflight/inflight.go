@@ -163,6 +163,9 @@ func (c *Call) finish(m *jsonrpc.Message, err error) {
 	if m != nil {
 		c.reply = *m
 	}
+	if c.Request.Method != mcp.MethodListen {
+		c.calls.pending.Add(-1)
+	}
 	c.signal()
 }
 
@@ -208,6 +211,48 @@ func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration)
 			return c.late(context.Cause(ctx))
 		case <-w.clock.expired():
 			return c.late(context.DeadlineExceeded)
+		}
+	}
+}
+
+// A Reader reads from the peer for all calls. There is one right to do so, which a
+// call that waits can have for a while.
+type Reader interface {
+	// Take reports whether the caller has the right now. If so, it must call Pass
+	// soon after Read has reported false, or after it wants no more.
+	Take() bool
+	// Read reads one message and gives it to whom it belongs. It reports whether
+	// the caller may read on.
+	Read() bool
+	Pass()
+}
+
+// WaitReading is Wait for a caller that may read for itself, as long as nothing but
+// the response comes for it.
+func (c *Call) WaitReading(ctx context.Context, caller mcp.Caller, limit time.Duration, reader Reader) (*jsonrpc.Message, error) {
+	if c.read(ctx, reader) {
+		return &c.reply, c.err
+	}
+	return c.Wait(ctx, caller, limit)
+}
+
+// read reads, if the call may, until something has come for it. It reports whether
+// that is the response and nothing else: what else comes is delivered when somebody
+// else reads, since the caller may take its time.
+func (c *Call) read(ctx context.Context, reader Reader) bool {
+	if ctx.Err() != nil || !reader.Take() {
+		return false
+	}
+	defer reader.Pass()
+	for {
+		c.mu.Lock()
+		finished, more := c.finished, len(c.inbox) > 0
+		c.mu.Unlock()
+		if finished || more {
+			return finished && !more
+		}
+		if !reader.Read() {
+			return false
 		}
 	}
 }
