@@ -400,3 +400,55 @@ func TestLineReaderReadsAllAtHandAtOnce(t *testing.T) {
 		t.Errorf("%d reads of %d bytes", r.reads, len(in))
 	}
 }
+
+// interrupting is a reader whose reads are interrupted between any two bytes of what
+// it reads.
+type interrupting struct {
+	data []byte
+	now  bool
+}
+
+func (r *interrupting) Read(p []byte) (int, error) {
+	r.now = !r.now
+	switch {
+	case r.now:
+		return 0, jsonrpc.ErrInterrupted
+	case len(r.data) == 0:
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), 1)], r.data)
+	r.data = r.data[n:]
+	return n, nil
+}
+
+// TestInterruptedReadsLoseNothing: wherever in a line they come, however often.
+func TestInterruptedReadsLoseNothing(t *testing.T) {
+	text := "first\n\n " + strings.Repeat("second", 30_000) + "\nContent-Length: 1\n" + strings.Repeat("x", 300_000) + "\nlast"
+	var got []string
+	interrupted := 0
+	for l := jsonrpc.NewLineReader(&interrupting{data: []byte(text)}, 200_000); ; {
+		line, err := l.ReadLine()
+		if errors.Is(err, jsonrpc.ErrInterrupted) {
+			if interrupted++; line != nil {
+				t.Fatalf("a line came with it: %q", line)
+			}
+			continue
+		}
+		if long, ok := errors.AsType[*jsonrpc.LineTooLongError](err); ok {
+			got = append(got, fmt.Sprint("too long: ", long.Seen))
+			continue
+		}
+		if err != nil {
+			got = append(got, err.Error())
+			break
+		}
+		got = append(got, string(line))
+	}
+	want := []string{"first", strings.Repeat("second", 30_000), "too long: 300000", "last", "EOF"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%.500s", diff)
+	}
+	if interrupted < len(text) {
+		t.Errorf("%d interruptions", interrupted)
+	}
+}
