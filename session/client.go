@@ -169,7 +169,7 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	defer call.End()
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
-		token = jsonrpc.IntID(call.ID)
+		token = call.WireID()
 	}
 	return c.wire.Call(ctx, call, &req.Params, caller, mcp.EditsForLegacy(req, token)...)
 }

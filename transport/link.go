@@ -241,12 +241,16 @@ const maxPooledFrame = 4 << 20
 // WithFrame calls send with a message that build appends to an empty buffer,
 // which is used again afterwards.
 func WithFrame(build func(dst []byte) []byte, send func(frame []byte) error) error {
-	buf := frames.Get().(*[]byte)
-	frame := build((*buf)[:0])
-	err := send(frame)
-	if cap(frame) <= maxPooledFrame {
-		*buf = frame[:0]
+	buf := takeFrame()
+	defer giveFrame(buf)
+	*buf = build((*buf)[:0])
+	return send(*buf)
+}
+
+func takeFrame() *[]byte { return frames.Get().(*[]byte) }
+
+func giveFrame(buf *[]byte) {
+	if cap(*buf) <= maxPooledFrame {
 		frames.Put(buf)
 	}
-	return err
 }

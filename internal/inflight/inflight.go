@@ -24,6 +24,9 @@ const (
 	MaxQueuedBytes    = 1 << 20
 )
 
+// NoLimit is how long a call must be allowed to take for its time not to be counted.
+const NoLimit = time.Duration(1 << 62)
+
 // A Call is one request in flight.
 type Call struct {
 	// Set by Start.
@@ -31,8 +34,9 @@ type Call struct {
 	Request *mcp.Request
 	own     bool // made by this process, for no client
 	calls   *Calls
+	wire    jsonrpc.ID // ID
+	digits  [maxDigits]byte
 	token   jsonrpc.ID // the client's progress token, if it wants progress
-	wake    chan struct{}
 
 	// Filter is what a listen call wants to hear of. Whoever sets and reads it
 	// sees to it that this does not happen at once.
@@ -45,10 +49,11 @@ type Call struct {
 	prompt   Prompt // takes notifications past the inbox; nil for nobody
 	bytes    int    // of the notifications in inbox
 	finished bool
-	reply    jsonrpc.Message
+	reply    *jsonrpc.Message
 	err      error
-	open     int // questions that have not been answered
-	asked    int // bytes of them
+	wake     chan struct{} // holds a value if there is news; nil until somebody waits
+	open     int           // questions that have not been answered
+	asked    int           // bytes of them
 }
 
 // An item is a notification or, if ask is set, a question.
@@ -150,7 +155,8 @@ func (c *Call) answered(size int) {
 // Finish ends the call with an error, if it has not ended yet.
 func (c *Call) Finish(err error) { c.finish(nil, err) }
 
-// Reply ends the call with a response, if it has not ended yet.
+// Reply ends the call with a response, if it has not ended yet. M is the call's from
+// then on.
 func (c *Call) Reply(m *jsonrpc.Message) { c.finish(m, nil) }
 
 func (c *Call) finish(m *jsonrpc.Message, err error) {
@@ -159,17 +165,18 @@ func (c *Call) finish(m *jsonrpc.Message, err error) {
 	if c.finished {
 		return
 	}
-	c.finished, c.err = true, err
-	if m != nil {
-		c.reply = *m
-	}
+	c.finished, c.reply, c.err = true, m, err
 	if c.Request.Method != mcp.MethodListen {
 		c.calls.pending.Add(-1)
 	}
 	c.signal()
 }
 
+// signal wakes who waits. c.mu is held.
 func (c *Call) signal() {
+	if c.wake == nil {
+		return // whoever waits later looks first
+	}
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -180,15 +187,32 @@ func (c *Call) signal() {
 func (c *Call) take() (items []item, finished bool, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.wake == nil && !c.finished {
+		c.wake = make(chan struct{}, 1)
+	}
 	items, c.inbox, c.bytes = c.inbox, nil, 0
 	return items, c.finished, c.open
+}
+
+// release returns the channel, which holds nothing, and uses it no more; nil if the
+// call has none.
+func (c *Call) release() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wake := c.wake
+	c.wake = nil
+	select {
+	case <-wake:
+	default:
+	}
+	return wake
 }
 
 // Wait delivers what comes for the call to caller and returns its response, or
 // the error that it was finished with. It ends early with ctx, and after limit
 // (none if 0) with context.DeadlineExceeded; the time in which questions are
 // open does not count. A response that has come wins over both. All questions
-// that were put have ended when it returns.
+// that were put have ended when it returns. It must not be called concurrently.
 func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration) (*jsonrpc.Message, error) {
 	w := waiter{call: c, caller: caller, clock: newClock(limit)}
 	defer w.stop()
@@ -199,7 +223,7 @@ func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration)
 			w.deliver(ctx, &items[i])
 		}
 		if finished {
-			return &c.reply, c.err
+			return c.reply, c.err
 		}
 		if !c.hook(caller) {
 			continue
@@ -231,7 +255,7 @@ type Reader interface {
 // the response comes for it.
 func (c *Call) WaitReading(ctx context.Context, caller mcp.Caller, limit time.Duration, reader Reader) (*jsonrpc.Message, error) {
 	if c.read(ctx, reader) {
-		return &c.reply, c.err
+		return c.reply, c.err
 	}
 	return c.Wait(ctx, caller, limit)
 }
@@ -284,7 +308,7 @@ func (c *Call) late(err error) (*jsonrpc.Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.finished {
-		return &c.reply, c.err
+		return c.reply, c.err
 	}
 	return nil, err
 }
@@ -332,7 +356,7 @@ type clock struct {
 
 func newClock(limit time.Duration) clock {
 	c := clock{left: limit}
-	if limit > 0 {
+	if limit > 0 && limit < NoLimit {
 		c.started, c.timer = time.Now(), time.NewTimer(limit)
 	}
 	return c

@@ -44,7 +44,7 @@ func appendRequest(call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.E
 	for i := range edits {
 		size += len(edits[i].Name) + len(edits[i].Value)
 	}
-	return jsonrpc.AppendRequest(make([]byte, 0, size), jsonrpc.IntID(call.ID), call.Request.Method, params, edits...)
+	return jsonrpc.AppendRequest(make([]byte, 0, size), call.WireID(), call.Request.Method, params, edits...)
 }
 
 // run sends the request and waits for its result.
