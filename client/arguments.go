@@ -10,12 +10,13 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// callParams returns the params of a tool's call. Many servers refuse one without
-// any arguments. Free gives their memory back; it need not be called.
-func callParams(name string, arguments any) (params jsonrpc.Value, free func(), err error) {
+// callParams returns the params of a tool's call, and their memory, which may be
+// given back when nobody uses them any more. Many servers refuse a call without any
+// arguments.
+func callParams(name string, arguments any) (params jsonrpc.Value, memory *[]byte, err error) {
 	long := takeLongTexts(arguments)
-	memory := takeMemory(paramsBytes + long.size())
-	b := jsonrpc.NewBuilderIn(memory)
+	memory = takeMemory(paramsBytes + long.size())
+	b := jsonrpc.NewBuilderIn(*memory)
 	b.Add("name", func(dst []byte) []byte { return jsonrpc.AppendString(dst, name) })
 	b.Add("arguments", func(dst []byte) []byte {
 		if long != nil {
@@ -26,35 +27,47 @@ func callParams(name string, arguments any) (params jsonrpc.Value, free func(), 
 		return dst
 	})
 	params = b.Value()
-	return params, func() { giveMemory(params.Raw()) }, err
+	*memory = params.Raw()
+	return params, memory, err
 }
 
 // paramsBytes is how much memory params get beside their long texts.
-const paramsBytes = 256
+const paramsBytes = 512
 
-// Bounds of the memory of params that is used again: less is not worth it, and more
-// is not kept.
+// Bounds of the memory of params that is used again. What is much larger than what
+// is asked for is kept apart, and more is not kept.
 const (
-	minKept = 16 << 10
-	maxKept = 2 << 20
+	maxSmall = 4 << 10
+	minLarge = 16 << 10
+	maxLarge = 2 << 20
 )
 
-// memory holds memory of params.
-var memory sync.Pool // of *[]byte
+// Memory of params.
+var smallMemory, largeMemory sync.Pool // of *[]byte
 
-// takeMemory returns memory for size bytes, or somewhat more.
-func takeMemory(size int) []byte {
-	if size >= minKept {
-		if kept, ok := memory.Get().(*[]byte); ok && cap(*kept) >= size {
-			return *kept
-		}
+// takeMemory returns empty memory for size bytes, or somewhat more.
+func takeMemory(size int) *[]byte {
+	var kept any
+	switch {
+	case size <= paramsBytes:
+		kept = smallMemory.Get()
+	case size >= minLarge:
+		kept = largeMemory.Get()
 	}
-	return make([]byte, 0, size)
+	memory, ok := kept.(*[]byte)
+	if !ok || cap(*memory) < size {
+		memory = new(make([]byte, 0, size))
+	}
+	*memory = (*memory)[:0]
+	return memory
 }
 
-func giveMemory(raw []byte) {
-	if cap(raw) >= minKept && cap(raw) <= maxKept {
-		memory.Put(&raw)
+func giveMemory(memory *[]byte) {
+	switch n := cap(*memory); {
+	case n <= maxSmall:
+		smallMemory.Put(memory)
+	case n >= minLarge && n <= maxLarge:
+		largeMemory.Put(memory)
 	}
 }
 

@@ -26,6 +26,7 @@ func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Va
 	if err != nil {
 		return mcp.Result{}, c.failed(ctx, call, method, err)
 	}
+	defer recycle(m)
 	if m.Failed {
 		return mcp.Result{}, jsonrpc.ReadError(&m.Body)
 	}

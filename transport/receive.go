@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -96,18 +97,31 @@ func (c *Conn) skip(what string, err error) {
 
 // received takes one message of the server and reports whether it is a response.
 func (c *Conn) received(data []byte) (answered bool) {
-	var m jsonrpc.Message
-	if err := jsonrpc.Scan(data, &m); err != nil {
+	m := responses.Get().(*jsonrpc.Message)
+	if err := jsonrpc.Scan(data, m); err != nil {
 		if jsonrpc.IsBatch(data) {
 			c.receivedBatch(data)
 		} else {
-			c.unreadable(&m, err)
+			c.unreadable(m, err)
 		}
 		return false
 	}
 	m.Memory = data
-	c.take(&m)
-	return m.Kind == jsonrpc.Response
+	answered = m.Kind == jsonrpc.Response
+	c.take(m)
+	return answered
+}
+
+// responses holds memory of responses that have been handed on.
+var responses = sync.Pool{New: func() any { return new(jsonrpc.Message) }}
+
+// recycle gives the memory of a response back that nobody uses any more. One without
+// memory of its own may still be in the reader's hands.
+func recycle(m *jsonrpc.Message) {
+	if m.Memory != nil {
+		*m = jsonrpc.Message{}
+		responses.Put(m)
+	}
 }
 
 // take takes one message that has been scanned.

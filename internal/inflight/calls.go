@@ -114,7 +114,7 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 		call, loosely = c.Find(m.ID)
 	}
 	if loosely {
-		m.Memory = nil // the reader goes on to name the id
+		m.Memory = nil // the reader goes on to look at it
 	}
 	if call != nil {
 		call.finish(m, nil)

@@ -214,13 +214,14 @@ func (c *Call) release() chan struct{} {
 // open does not count. A response that has come wins over both. All questions
 // that were put have ended when it returns. It must not be called concurrently.
 func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration) (*jsonrpc.Message, error) {
-	w := waiter{call: c, caller: caller, clock: newClock(limit)}
+	var w waiter
+	w.clock = newClock(limit)
 	defer w.stop()
 	defer c.unhook()
 	for {
 		items, finished, open := c.take()
 		for i := range items {
-			w.deliver(ctx, &items[i])
+			w.deliver(ctx, c, caller, &items[i])
 		}
 		if finished {
 			return c.reply, c.err
@@ -315,35 +316,39 @@ func (c *Call) late(err error) (*jsonrpc.Message, error) {
 
 // A waiter is one running Wait.
 type waiter struct {
-	call      *Call
-	caller    mcp.Caller
 	clock     clock
-	questions sync.WaitGroup
-	cancel    context.CancelFunc // ends the questions; nil while there were none
-	askCtx    context.Context    // of this one Wait
+	questions *questions // nil while there were none
 }
 
-func (w *waiter) deliver(ctx context.Context, it *item) {
+// questions are those that one running Wait has put.
+type questions struct {
+	open   sync.WaitGroup
+	ctx    context.Context // of this one Wait
+	cancel context.CancelFunc
+}
+
+func (w *waiter) deliver(ctx context.Context, call *Call, caller mcp.Caller, it *item) {
 	if it.ask == nil {
 		// An error means that the caller has gone, which ctx tells as well.
-		_ = w.caller.Notify(ctx, &it.n)
+		_ = caller.Notify(ctx, &it.n)
 		return
 	}
-	if w.cancel == nil {
-		w.askCtx, w.cancel = context.WithCancel(ctx)
+	if w.questions == nil {
+		w.questions = new(questions)
+		w.questions.ctx, w.questions.cancel = context.WithCancel(ctx)
 	}
-	ask, size := it.ask, it.size
-	w.questions.Go(func() {
-		defer w.call.answered(size)
-		ask(w.askCtx, w.caller)
+	ask, size, asking := it.ask, it.size, w.questions.ctx
+	w.questions.open.Go(func() {
+		defer call.answered(size)
+		ask(asking, caller)
 	})
 }
 
 func (w *waiter) stop() {
 	w.clock.stop()
-	if w.cancel != nil {
-		w.cancel()
-		w.questions.Wait()
+	if w.questions != nil {
+		w.questions.cancel()
+		w.questions.open.Wait()
 	}
 }
 
