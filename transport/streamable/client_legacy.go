@@ -204,6 +204,8 @@ func (e *legacyEra) cancel(ctx context.Context, call *inflight.Call, hangup cont
 	}
 }
 
+func (e *legacyEra) undisturbed() bool { return false }
+
 func (e *legacyEra) batches() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

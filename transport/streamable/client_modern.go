@@ -198,6 +198,8 @@ func (stateless) accepted(*inflight.Call, *http.Response) error { return nil }
 // cancel does nothing: the stream has been closed.
 func (stateless) cancel(_ context.Context, _ *inflight.Call, hangup context.CancelFunc) { hangup() }
 
+func (stateless) undisturbed() bool { return true }
+
 func (stateless) batches() bool { return false }
 
 func (stateless) resumable() bool { return false }
