@@ -1,7 +1,6 @@
 package mcp_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,7 +54,7 @@ func TestStampKeepsNothingOfARequest(t *testing.T) {
 	stamp := mcp.NewStamp(mcp.Revision20260728)
 	client := []byte(`{"name":"first","version":"1"}`)
 	req := &mcp.Request{Meta: mcp.Metadata{Client: client}}
-	first := fmt.Sprintf("%s", stamp.Edits(req, jsonrpc.IntID(1))[0].Value)
+	first := string(stamp.Edits(req, jsonrpc.IntID(1))[0].Value)
 	copy(client, `{"name":"other","version":"1"}`)
 	other := stamp.Edits(req, jsonrpc.IntID(1))
 	if want := mcp.EditsForModern(req, mcp.Revision20260728, jsonrpc.IntID(1)); string(other[0].Value) != string(want[0].Value) || string(other[0].Value) == first {
