@@ -67,7 +67,7 @@ type LineReader struct {
 	interrupted  bool // the last read was
 
 	lengthFraming atomic.Bool
-	spare         atomic.Pointer[[]byte] // memory of a line that was given back
+	spares        spares
 }
 
 // NewLineReader returns a reader of lines of at most limit bytes; 0 or less
@@ -176,7 +176,7 @@ func (l *LineReader) finish(piece []byte) ([]byte, error) {
 	}
 	if line == nil {
 		piece = trim(piece)
-		line = append(l.memory(len(piece)), piece...)
+		line = append(l.spares.get(len(piece)), piece...)
 		l.shrink(len(line))
 		return line, nil
 	}
@@ -188,34 +188,10 @@ func (l *LineReader) finish(piece []byte) ([]byte, error) {
 	return trim(line), nil
 }
 
-// Bounds of the memory of lines that is used again: less is not worth it, and
-// more is not kept.
-const (
-	minRecycled = 16 << 10
-	maxRecycled = maxBlock
-)
-
 // Recycle gives the memory of a line back, so that a later line can have it. The
 // line must not be used any more, nor anything that aliases it. It may be called
 // concurrently; lines need not be given back.
-func (l *LineReader) Recycle(line []byte) {
-	if cap(line) >= minRecycled && cap(line) <= maxRecycled {
-		kept := line[:0]
-		l.spare.Store(&kept)
-	}
-}
-
-// memory returns an empty slice that holds n bytes without growing, or nil.
-func (l *LineReader) memory(n int) []byte {
-	if n < minRecycled {
-		return nil
-	}
-	spare := l.spare.Swap(nil)
-	if spare == nil || cap(*spare) < n {
-		return nil
-	}
-	return *spare
-}
+func (l *LineReader) Recycle(line []byte) { l.spares.put(line) }
 
 // shrink gives a grown block back once lines have been small for a while.
 func (l *LineReader) shrink(line int) {
@@ -223,7 +199,7 @@ func (l *LineReader) shrink(line int) {
 		l.small = 0
 	}
 	if l.small == smallLines {
-		l.spare.Store(nil)
+		l.spares.drop()
 	}
 	if len(l.block) == blockSize || l.small < smallLines || l.end-l.start > blockSize/2 {
 		return
