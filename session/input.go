@@ -36,7 +36,8 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 	d := dialogue{c: c, req: req, idle: backoff{wait: minRetryWait}, open: backoff{wait: minPageWait}}
 	for {
 		if result.Type() == mcp.TaskCreated {
-			return d.await(ctx, &result)
+			result, err := d.await(ctx, &result)
+			return result, mcp.Begun(err)
 		}
 		next, err := d.next(ctx, &result)
 		if err != nil {

@@ -158,6 +158,7 @@ func TestTaskIsAwaitedForALegacyClient(t *testing.T) {
 // cancelled.
 func TestTaskThatDoesNotSucceed(t *testing.T) {
 	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Public: "gone"}
+	unreachable := &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent}
 	refused := func(m string) error {
 		v := jsonrpc.Trusted([]byte(`{"code":-32602,"message":"` + m + `"}`))
 		return jsonrpc.ReadError(&v)
@@ -178,6 +179,9 @@ func TestTaskThatDoesNotSucceed(t *testing.T) {
 		{"no result", working, []string{`"status":"completed"`}, nil, `error -32603 Internal error: bad reply: the server's task is completed and has no result`, false},
 		{"a state that is none", working, []string{`"status":"paused"`}, nil, `error -32603 Internal error: bad reply: the server's answer about the task is not one`, true},
 		{"cannot be looked at", working, []string{working}, func(int) error { return lost }, `error -32603 Internal error: connection lost: gone`, true},
+		// The server has the call, wherever it is.
+		{"cannot be reached any more", working, []string{working}, func(int) error { return unreachable },
+			`error -32603 Internal error: unreachable {"mcpsplice":{"kind":"unreachable","outcome":"maybe executed"}}`, true},
 		{"can be looked at again", working, []string{working}, func(n int) error {
 			if n%5 > 0 && n < 10 {
 				return lost
