@@ -49,8 +49,9 @@ is in [interop/README.md](../interop/README.md); %[1]smake interop%[1]s runs all
 
 Rules that the program enforces:
 
-- What passes without mcpsplice passes through it, in every form, unless a line
-  under "Passes without mcpsplice only" says why not.
+- What passes without mcpsplice, in the direct forms that a form is made of, passes
+  through it in that form, unless a line under "Passes without mcpsplice only" says
+  why not.
 - A check that fails has a line with its reason, and a line whose checks pass is an
   error too.
 - The pairs that work only through mcpsplice are named in the program. Each has to
@@ -192,7 +193,7 @@ func writeReasons(b *strings.Builder, all []outcome, expectations []*expectation
 			}
 		}
 	}
-	b.WriteString("\n## What fails, and why\n\nChecks are named as SERVERS/FORMS/CLIENTS/CHECKS; those with a question mark fail only\n" +
+	b.WriteString("\n## What fails, and why\n\nChecks are named as SERVERS FORMS CLIENTS CHECKS; those with a question mark fail only\n" +
 		"now and then. The numbers are those of the last run.\n")
 	list("Passes without mcpsplice only", func(e *expectation) bool { return e.through })
 	list("Fails without mcpsplice too, or without it only", func(e *expectation) bool { return !e.through })
@@ -219,6 +220,6 @@ func writeVersions(b *strings.Builder, source string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(b, "\nNode is %s; the Inspector brings an SDK of its own.\n", node)
+	fmt.Fprintf(b, "\nNode is %s; the Inspector brings an SDK of its own. Its CLI makes one request a run and\nanswers no questions, so that it is put to fewer checks.\n", node)
 	return nil
 }

@@ -31,8 +31,8 @@ gosdk/http/mcpgo/list  eras
 		"| 1/1 → 0/0 |",
 		"Of 2 pairs 1 work without mcpsplice in all forms, and all work through it. Of the\nchecks 3/4 passed without it, 2/3 through it.\n",
 		"### Passes without mcpsplice only\n\n| checks | failed without | failed through | reason |\n|---|---|---|---|\n" +
-			"| `?gosdk/B/mcpgo/log` | 0 | 1 | too late |\n",
-		"| `gosdk/http/mcpgo/list` | 1 | 0 | eras |\n",
+			"| `?gosdk B mcpgo log` | 0 | 1 | too late |\n",
+		"| `gosdk http mcpgo list` | 1 | 0 | eras |\n",
 		"| `mcpgo` | Go `github.com/mark3labs/mcp-go` v",
 		"| `splice` | our own package client | the newest that it is offered |\n",
 	} {

@@ -74,13 +74,14 @@ func readExpectations(r io.Reader) ([]*expectation, error) {
 	return all, lines.Err()
 }
 
-// String gives the line without its reason and exclamation mark.
+// String gives the line without its reason and exclamation mark, with spaces between
+// the fields, so that nobody takes it for a path.
 func (e *expectation) String() string {
 	var fields []string
 	for _, field := range e.fields {
 		fields = append(fields, strings.Join(field, ","))
 	}
-	text := strings.Join(fields, "/")
+	text := strings.Join(fields, " ")
 	if e.flaky {
 		return "?" + text
 	}

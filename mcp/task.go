@@ -115,8 +115,8 @@ func WithRelatedTask(v *jsonrpc.Value, id string) jsonrpc.Value {
 	return editMeta(v, edit)
 }
 
-// isTaskMethod reports whether a method has the same name in the extension and in
-// 2025-11-25.
+// isTaskMethod reports whether a method is one of the extension's, most of which
+// 2025-11-25 has under the same name.
 func isTaskMethod(method string) bool {
 	return method == MethodGetTask || method == MethodUpdateTask || method == MethodCancelTask
 }
@@ -133,22 +133,28 @@ func (m *Metadata) modernCapabilities() []byte {
 	if legacy = legacy && m.Revision.Era() == Legacy; !legacy && !m.TakesTasks {
 		return m.Capabilities
 	}
-	var edits []jsonrpc.Edit
+	edits := make([]jsonrpc.Edit, 0, 2)
 	if legacy {
 		edits = append(edits, jsonrpc.Edit{Name: "tasks"})
 	}
 	if m.TakesTasks {
-		extensions := declared.Get("extensions")
-		if !extensions.IsObject() {
-			extensions = jsonrpc.Value{}
-		}
-		if _, there := extensions.Lookup(ExtensionTasks); !there {
-			extensions = jsonrpc.Edited(&extensions, jsonrpc.Edit{Name: ExtensionTasks, Value: emptyObject})
-		}
-		edits = append(edits, jsonrpc.Edit{Name: "extensions", Value: extensions.Raw()})
+		edits = append(edits, jsonrpc.Edit{Name: "extensions", Value: withExtensionTasks(declared.Get("extensions"))})
 	}
 	edited := jsonrpc.Edited(&declared, edits...)
 	return edited.Raw()
+}
+
+var onlyExtensionTasks = []byte(`{"` + ExtensionTasks + `":{}}`)
+
+// withExtensionTasks returns extensions with that of tasks.
+func withExtensionTasks(extensions jsonrpc.Value) []byte {
+	if !extensions.IsObject() {
+		return onlyExtensionTasks
+	}
+	if _, there := extensions.Lookup(ExtensionTasks); !there {
+		extensions = jsonrpc.Edited(&extensions, jsonrpc.Edit{Name: ExtensionTasks, Value: emptyObject})
+	}
+	return extensions.Raw()
 }
 
 // WithoutLegacyTasks returns a DiscoverResult that declares no tasks of 2025-11-25,

@@ -74,7 +74,7 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	}
 	err = clock.stop(err)
 	t.cancel(ctx)
-	return mcp.Result{}, t.failure(err)
+	return mcp.Result{}, ofCall(req.Method, err)
 }
 
 // create makes the call. It leaves t.task nil if no task has come of it.
@@ -157,19 +157,4 @@ func (t *awaitedTask) cancel(ctx context.Context) {
 	if err != nil {
 		t.client.opts.Logger.Debug("a task was not cancelled", "method", mcp.MethodCancelTask, "err", err)
 	}
-}
-
-// failure returns err as that of the call, which was executed whatever became of
-// waiting for it.
-func (t *awaitedTask) failure(err error) error {
-	e, ok := errors.AsType[*mcp.CallError](err)
-	if !ok {
-		return err
-	}
-	named := *e
-	named.Method = t.req.Method
-	if named.Outcome == mcp.NotSent {
-		named.Outcome = mcp.MaybeExecuted
-	}
-	return &named
 }

@@ -55,15 +55,28 @@ func (d *dialogue) await(ctx context.Context, created *mcp.Result) (mcp.Result, 
 	t.questions.answered = make(chan answeredQuestion, MaxInputRequests)
 	t.watch.news = make(chan mcp.Result, 1)
 	result, err := t.run(t.clock.ctx)
-	if over := t.task.Over(); !over {
-		err = t.clock.stop(err)
-		defer t.cancel(ctx)
-	} else {
+	if t.task.Over() {
 		_ = t.clock.stop(nil) // in vain, if at all
+		t.running.Wait()
+		d.closePages(ctx, nil)
+		return result, err
 	}
+	err = t.clock.stop(err)
 	t.running.Wait()
-	d.closePages(ctx, nil)
-	return result, err
+	t.cancel(ctx)
+	return mcp.Result{}, ofCall(d.req.Method, err)
+}
+
+// ofCall returns the failure of a request about a task as that of the call, which the
+// server has had whatever became of the request.
+func ofCall(method string, err error) error {
+	err = mcp.Begun(err)
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		named := *e
+		named.Method = method
+		return &named
+	}
+	return err
 }
 
 // run looks at the task until it has ended.
@@ -141,7 +154,7 @@ func (t *taskWait) poll(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && jsonrpc.FromPeer(err) {
-		return t.gone(refused)
+		return t.refused(mcp.MethodGetTask, refused)
 	}
 	if t.failures++; t.failures >= MaxTaskPollFailures {
 		return err
@@ -150,17 +163,17 @@ func (t *taskWait) poll(ctx context.Context) error {
 	return nil
 }
 
-// gone returns how a call fails whose task the server knows no more, as when its
-// time to live is over. The server's own error would be taken for one about the
-// call's params.
-func (t *taskWait) gone(err *jsonrpc.Error) error {
-	public := fmt.Sprintf("the server cannot tell how the task is: %.200s", err.Message)
+// refused returns how a call fails whose task the server does not let be looked at or
+// answered, as when its time to live is over. The server's own error would be taken for
+// one about the call's params.
+func (t *taskWait) refused(method string, err *jsonrpc.Error) error {
+	public := fmt.Sprintf("the server refuses %s: %.200s", method, err.Message)
 	if t.task.Life > 0 {
 		public = fmt.Sprintf("%s (its time to live is %v)", public, t.task.Life)
 	}
 	return &mcp.CallError{
 		Method: t.d.req.Method, Kind: mcp.BadReply, Outcome: mcp.MaybeExecuted,
-		Err: fmt.Errorf("%s: %v", mcp.MethodGetTask, err), Public: public,
+		Err: fmt.Errorf("%s: %v", method, err), Public: public,
 	}
 }
 

@@ -22,6 +22,7 @@ type tasker struct {
 	states  []string
 	listen  func(ctx context.Context, caller mcp.Caller) error // nil for a server that tells nothing
 	get     func(n int) error                                  // nil for no failures
+	update  func() error                                       // nil for no failures
 
 	mu   sync.Mutex
 	got  []string // "method params" about the task
@@ -59,6 +60,9 @@ func (s *tasker) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	}
 	s.got = append(s.got, req.Method+" "+string(req.Params.Raw()))
 	s.when = append(s.when, time.Since(s.from))
+	if req.Method == mcp.MethodUpdateTask && s.update != nil {
+		return mcp.Result{}, s.update()
+	}
 	if req.Method != mcp.MethodGetTask {
 		return mcp.RawResult([]byte(`{"resultType":"complete"}`)), nil
 	}
@@ -92,7 +96,12 @@ const (
 // callTask calls the tool of a tasker for a legacy client that made the handshake.
 func callTask(t *testing.T, s *tasker, params string) (*session.Server, *called) {
 	t.Helper()
-	server := session.NewServer(s, session.ServerOptions{})
+	return callTaskOf(t, session.ServerOptions{}, s, params)
+}
+
+func callTaskOf(t *testing.T, opts session.ServerOptions, s *tasker, params string) (*session.Server, *called) {
+	t.Helper()
+	server := session.NewServer(s, opts)
 	t.Cleanup(server.Close)
 	if _, err := server.Handle(t.Context(), scan(t, strings.Replace(initialize, `"elicitation":{}`, `"elicitation":{"form":{},"url":{}}`, 1)), nil); err != nil {
 		t.Fatal(err)
@@ -157,7 +166,7 @@ func TestTaskIsAwaitedForALegacyClient(t *testing.T) {
 // TestTaskThatDoesNotSucceed: each end is told apart, and a task that goes on is
 // cancelled.
 func TestTaskThatDoesNotSucceed(t *testing.T) {
-	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Public: "gone"}
+	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Public: "gone"}
 	refused := func(m string) error {
 		v := jsonrpc.Trusted([]byte(`{"code":-32602,"message":"` + m + `"}`))
 		return jsonrpc.ReadError(&v)
@@ -174,10 +183,11 @@ func TestTaskThatDoesNotSucceed(t *testing.T) {
 		{"failed without a reason", working, []string{`"status":"failed","statusMessage":"m"`}, nil, `error -32603 Internal error: cancelled: the server's task has failed: m {"mcpsplice":{"kind":"cancelled","outcome":"maybe executed"}}`, false},
 		{"cancelled by the server", working, []string{`"status":"cancelled","statusMessage":"m"`}, nil, `error -32603 Internal error: cancelled: the server has cancelled its task: m `, false},
 		{"expired", working + `,"ttlMs":60000`, []string{working}, func(int) error { return refused("Task has expired") },
-			`error -32603 Internal error: bad reply: the server cannot tell how the task is: Task has expired (its time to live is 1m0s) `, true},
+			`error -32603 Internal error: bad reply: the server refuses tasks/get: Task has expired (its time to live is 1m0s) `, true},
 		{"no result", working, []string{`"status":"completed"`}, nil, `error -32603 Internal error: bad reply: the server's task is completed and has no result`, false},
 		{"a state that is none", working, []string{`"status":"paused"`}, nil, `error -32603 Internal error: bad reply: the server's answer about the task is not one`, true},
-		{"cannot be looked at", working, []string{working}, func(int) error { return lost }, `error -32603 Internal error: connection lost: gone`, true},
+		{"cannot be looked at", working, []string{working}, func(int) error { return lost },
+			`error -32603 Internal error: connection lost: gone {"mcpsplice":{"kind":"connection lost","outcome":"maybe executed"}}`, true},
 		{"can be looked at again", working, []string{working}, func(n int) error {
 			if n%5 > 0 && n < 10 {
 				return lost
@@ -186,7 +196,7 @@ func TestTaskThatDoesNotSucceed(t *testing.T) {
 				return refused("over")
 			}
 			return nil
-		}, `error -32603 Internal error: bad reply: the server cannot tell how the task is: over`, true},
+		}, `error -32603 Internal error: bad reply: the server refuses tasks/get: over`, true},
 		{"for ever", working + `,"pollIntervalMs":60000`, []string{working + `,"pollIntervalMs":60000`}, nil,
 			`error -32603 Internal error: limit exceeded: the server's task has not ended within 1h0m0s {"mcpsplice":{"kind":"limit exceeded","outcome":"maybe executed","limit":"MaxTaskWait"}}`, true},
 	} {

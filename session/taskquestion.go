@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -143,7 +144,10 @@ func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 		return err
 	}
 	_, err = t.handle(ctx, mcp.MethodUpdateTask, jsonrpc.Edit{Name: "inputResponses", Value: responses})
-	if err != nil && !jsonrpc.FromPeer(err) && ctx.Err() == nil {
+	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && jsonrpc.FromPeer(err) {
+		return t.refused(mcp.MethodUpdateTask, refused)
+	}
+	if err != nil && ctx.Err() == nil {
 		if t.failures++; t.failures < MaxTaskPollFailures {
 			return nil // they are sent again when the task has been looked at
 		}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
 )
@@ -141,8 +142,8 @@ func TestTaskThatAsksForEver(t *testing.T) {
 		if got := <-c.done; !strings.Contains(got, `"limit":"MaxTaskQuestions"`) {
 			t.Errorf("got %s", got)
 		}
-		if got := <-c.out; !strings.Contains(got, mcp.NotificationElicitationComplete) || len(c.out) > 0 {
-			t.Errorf("sent %s, and %d more", got, len(c.out))
+		if len(c.out) > 0 {
+			t.Errorf("sent %s", <-c.out)
 		}
 		if n := len(s.about()); n != session.MaxTaskQuestions+1 {
 			t.Errorf("%d answers and cancellations", n)
@@ -155,9 +156,10 @@ func TestTaskThatAsksForEver(t *testing.T) {
 func TestClockStandsStillWhileATaskAsks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &tasker{created: working, states: []string{asking(`"a":` + form)}}
-		server, c := callTask(t, s, `{"name":"t"}`)
+		const limit = time.Minute
+		server, c := callTaskOf(t, session.ServerOptions{MaxTaskWait: limit}, s, `{"name":"t"}`)
 		id, _ := c.question(t)
-		time.Sleep(3 * session.DefaultMaxTaskWait)
+		time.Sleep(3 * limit)
 		s.mu.Lock()
 		s.states = []string{done}
 		s.mu.Unlock()
@@ -228,4 +230,66 @@ func TestTaskThatIsToldOf(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnswersThatATaskDoesNotGet are sent again, unless the server refuses them.
+func TestAnswersThatATaskDoesNotGet(t *testing.T) {
+	v := jsonrpc.Trusted([]byte(`{"code":-32602,"message":"too late"}`))
+	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}
+	for _, tt := range []struct {
+		name    string
+		update  func(n int) error
+		updates int
+		want    string
+	}{
+		{"for a while", func(n int) error {
+			if n < 3 {
+				return lost
+			}
+			return nil
+		}, 3, `{"content":[],"n":1.0}`},
+		{"refused", func(int) error { return jsonrpc.ReadError(&v) }, 1,
+			`error -32603 Internal error: bad reply: the server refuses tasks/update: too late {"mcpsplice":{"kind":"bad reply","outcome":"maybe executed"}}`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &tasker{created: working, states: []string{asking(`"a":` + form)}}
+				updates := 0
+				s.update = func() error {
+					updates++
+					err := tt.update(updates)
+					if err == nil {
+						s.states = []string{done}
+					}
+					return err
+				}
+				server, c := callTask(t, s, `{"name":"t"}`)
+				id, _ := c.question(t)
+				server.Answered(scan(t, `{"jsonrpc":"2.0","id":`+id+`,"result":`+accepted+`}`))
+				if got := <-c.done; got != tt.want || updates != tt.updates || len(c.out) > 0 {
+					t.Errorf("got %s after %d updates", got, updates)
+				}
+				server.Close()
+			})
+		})
+	}
+}
+
+// TestPageOfATask: the client is told when the task is over for which its user went
+// there.
+func TestPageOfATask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tasker{created: working, states: []string{asking(`"a":{"method":"elicitation/create","params":{"mode":"url","url":"https://a"}}`), working, done}}
+		server, c := callTask(t, s, `{"name":"t"}`)
+		m := scan(t, <-c.out)
+		id, _ := m.Body.Lookup("elicitationId")
+		server.Answered(scan(t, `{"jsonrpc":"2.0","id":`+m.ID.String()+`,"result":{"action":"accept"}}`))
+		if got := <-c.done; got != `{"content":[],"n":1.0}` {
+			t.Errorf("got %s", got)
+		}
+		if got := <-c.out; got != `{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{"elicitationId":`+string(id)+`}}` {
+			t.Errorf("sent %s", got)
+		}
+		server.Close()
+	})
 }

@@ -27,10 +27,20 @@ func (s *server) takeOver() {
 // serve has the reader serve a request itself. It reports whether the request was
 // taken, and whether the reader is to read on.
 func (r *reader) serve(run func(sender)) (started, readOn bool) {
+	// Before the turn can be given away: who reads on may find the end of the input,
+	// and what was read before that is served.
+	if !r.s.workers.enter() {
+		return false, true
+	}
 	r.serving = r.s.turn.begin()
 	began := time.Now()
-	started = r.s.workers.here(run, r.sender)
-	return started, r.s.turn.end(r.serving, time.Since(began))
+	r.run(run)
+	return true, r.s.turn.end(r.serving, time.Since(began))
+}
+
+func (r *reader) run(f func(sender)) {
+	defer r.s.workers.leave()
+	f(r.sender)
 }
 
 // answer sends the answer to a request that the reader has served: while further

@@ -27,7 +27,7 @@ type workers struct {
 	mu     sync.Mutex
 	queue  []task // guarded by mu, like what follows
 	bytes  int    // of the messages in queue
-	active int    // workers, and callers of here
+	active int    // workers, and callers of enter
 	idle   int    // workers that wait and have not been promised a task
 	closed bool
 }
@@ -85,27 +85,23 @@ func (w *workers) haveRoom() bool {
 	return !w.full()
 }
 
-// here runs f in the caller's goroutine, which counts as a worker meanwhile. It
-// reports false, and does nothing, if close has been called. Whether there is
-// room the caller has asked.
-func (w *workers) here(f func(sender), send sender) bool {
+// enter has the caller's goroutine count as a worker, until leave. It reports false
+// if close has been called. Whether there is room the caller has asked.
+func (w *workers) enter() bool {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	if w.closed {
-		w.mu.Unlock()
 		return false
 	}
 	w.active++
 	w.running.Add(1)
-	w.mu.Unlock()
-	defer w.leave()
 	w.busy.Add(1)
-	defer w.busy.Add(-1)
-	f(send)
 	return true
 }
 
-// leave ends what here has begun, and leaves what waits to a worker.
+// leave ends what enter has begun, and leaves what waits to a worker.
 func (w *workers) leave() {
+	w.busy.Add(-1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if first := w.pop(); first != nil {

@@ -19,10 +19,8 @@ const (
 	maxLeft = 1024 // further ones take the place of any
 )
 
-// end takes a call out of those in flight.
+// end takes a call out of those in flight. c.mu is held.
 func (c *Calls) end(call *Call) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if _, there := c.calls[call.ID]; !there {
 		return
 	}

@@ -78,15 +78,23 @@ func TestClientLeavesBeforeItIsAsked_B122_B136(t *testing.T) {
 func TestClientLeavesWhileItIsAsked_B122(t *testing.T) {
 	f := fixture{life: 250 * time.Millisecond}
 	inEachCell(t, f, func(t *testing.T, f *fixture) {
-		for _, id := range []string{"1", "2"} { // the second has the place of the first
-			c := f.connect(t, id)
-			call := asked(t, c, id)
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
-			call.Wait()
-			f.abandoned(t, id)
+		c := f.connect(t, "1")
+		call := asked(t, c, "1")
+		if err := c.Close(); err != nil {
+			t.Error(err)
 		}
+		call.Wait()
+		f.abandoned(t, "1")
+		other := f.connect(t, "2")
+		n := 1
+		eventually(t, "room for another parked call", func() bool {
+			n++
+			return other.NewCall(t.Context(), &cells.Order{ID: fmt.Sprint(n), Asks: 1}).Go()
+		})
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+		f.abandoned(t, fmt.Sprint(n))
 	})
 }
 

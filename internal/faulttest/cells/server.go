@@ -150,6 +150,9 @@ func (p *plan) work(ctx context.Context, call *server.Call, in Order) (string, e
 	return text, err
 }
 
+// overtaking is how long a cancellation may come after the failure of a question.
+const overtaking = 5 * time.Second
+
 func obey(ctx context.Context, call *server.Call, in *Order) (string, error) {
 	text := in.ID
 	for i := 0; ; i++ {
@@ -165,7 +168,7 @@ func obey(ctx context.Context, call *server.Call, in *Order) (string, error) {
 		if err != nil {
 			// The failure of a question may overtake the cancellation of its call.
 			select {
-			case <-time.After(patience):
+			case <-time.After(overtaking):
 			case <-ctx.Done():
 			}
 			return "", err

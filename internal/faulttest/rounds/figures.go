@@ -81,8 +81,9 @@ func (f *Figures) quantile(q float64) time.Duration {
 // The times that are promised, on a machine that
 // is not busy with something else.
 const (
-	MaxLate     = time.Second // past its deadline, until a call ends
-	MaxRecovery = time.Second // until the first success
+	MaxLate      = time.Second            // past its deadline, until a call ends
+	MaxRecovery  = time.Second            // until the first success
+	MaxAfterKill = 100 * time.Millisecond // until calls of a child that was killed fail
 )
 
 // Slow returns what took longer than is promised.
@@ -93,6 +94,9 @@ func (f *Figures) Slow() []string {
 	}
 	if longest := f.quantile(1); longest > MaxRecovery {
 		slow = append(slow, fmt.Sprintf("%v: a recovery took %v, the limit is %v", f.Kind, longest, MaxRecovery))
+	}
+	if !f.Kind.HTTP && f.AfterKill > MaxAfterKill {
+		slow = append(slow, fmt.Sprintf("%v: a call failed %v after the kill, the limit is %v", f.Kind, f.AfterKill, MaxAfterKill))
 	}
 	return slow
 }

@@ -45,7 +45,9 @@ func TestFiguresAreAddedAndPrinted(t *testing.T) {
 	if slow := f.Slow(); len(slow) != 0 {
 		t.Errorf("slow: %q", slow)
 	}
-	if slow := figures(2*time.Second, time.Hour).Slow(); len(slow) != 2 {
+	late := figures(2*time.Second, time.Hour)
+	late.AfterKill = time.Second
+	if slow := late.Slow(); len(slow) != 3 {
 		t.Errorf("slow: %q", slow)
 	}
 	var b strings.Builder
