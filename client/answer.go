@@ -15,7 +15,7 @@ import (
 // behind.
 type answerer struct {
 	client *Client
-	opts   *CallOptions // of the call; nil for none
+	opts   *CallOptions // of the call; nil if there is no call
 }
 
 // Notify implements [mcp.Caller].

@@ -4,57 +4,146 @@ import (
 	"errors"
 	"reflect"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpsplice/mcpsplice/internal/longtext"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// callParams returns the params of a tool's call. Many servers refuse one without
-// any arguments. Free gives their memory back; it need not be called.
-func callParams(name string, arguments any) (params jsonrpc.Value, free func(), err error) {
-	long := takeLongTexts(arguments)
-	memory := takeMemory(paramsBytes + long.size())
-	b := jsonrpc.NewBuilderIn(memory)
+// callParams returns the params of a tool's call, and their memory, which may be
+// given back when nobody uses them any more. Many servers refuse a call without any
+// arguments.
+func callParams(name string, arguments any) (params jsonrpc.Value, memory *[]byte, err error) {
+	v, shape := shapeOf(arguments)
+	var long *longArguments
+	if !shape.all {
+		long = takeLongTexts(v, shape.texts)
+	}
+	memory = takeMemory(paramsBytes + sizeOf(v, shape.texts))
+	b := jsonrpc.NewBuilderIn(*memory)
 	b.Add("name", func(dst []byte) []byte { return jsonrpc.AppendString(dst, name) })
 	b.Add("arguments", func(dst []byte) []byte {
-		if long != nil {
+		switch {
+		case shape.all:
+			return appendTexts(dst, v, shape.texts)
+		case long != nil:
 			dst, err = long.append(dst)
-		} else {
+		default:
 			dst, err = appendObject(dst, arguments)
 		}
 		return dst
 	})
 	params = b.Value()
-	return params, func() { giveMemory(params.Raw()) }, err
+	*memory = params.Raw()
+	return params, memory, err
+}
+
+// A shape is what is known of a type of arguments.
+type shape struct {
+	of    reflect.Type
+	texts []longtext.Field
+	all   bool // there is nothing but texts
+}
+
+var (
+	shapes    sync.Map              // from reflect.Type to *shape
+	lastShape atomic.Pointer[shape] // the one that was asked for last
+	noShape   shape
+)
+
+// shapeOf returns the struct that arguments are or point to, and its shape; one
+// without texts if they are none.
+func shapeOf(arguments any) (reflect.Value, *shape) {
+	v := reflect.ValueOf(arguments)
+	if v.Kind() == reflect.Pointer && !v.IsNil() {
+		v = v.Elem()
+	}
+	if v.Kind() != reflect.Struct {
+		return v, &noShape
+	}
+	t := v.Type()
+	if last := lastShape.Load(); last != nil && last.of == t {
+		return v, last
+	}
+	known, ok := shapes.Load(t)
+	if !ok {
+		s := &shape{of: t}
+		s.texts, s.all = longtext.Fields(t, "MarshalJSON", "MarshalJSONTo", "MarshalText", "AppendText")
+		known, _ = shapes.LoadOrStore(t, s)
+	}
+	lastShape.Store(known.(*shape))
+	return v, known.(*shape)
+}
+
+// sizeOf returns how many bytes the texts of a struct take when they are quoted,
+// about.
+func sizeOf(v reflect.Value, texts []longtext.Field) int {
+	n := 0
+	for i := range texts {
+		if size := v.Field(texts[i].Index).Len(); size >= longtext.Bytes {
+			n += size + size/8
+		}
+	}
+	return n
+}
+
+// appendTexts appends a struct that has nothing but texts.
+func appendTexts(dst []byte, v reflect.Value, texts []longtext.Field) []byte {
+	dst = append(dst, '{')
+	first := true
+	for i := range texts {
+		text := v.Field(texts[i].Index).String()
+		if text == "" && texts[i].OmitEmpty {
+			continue
+		}
+		if !first {
+			dst = append(dst, ',')
+		}
+		first = false
+		dst = append(jsonrpc.AppendString(dst, texts[i].Name), ':')
+		dst = jsonrpc.AppendString(dst, text)
+	}
+	return append(dst, '}')
 }
 
 // paramsBytes is how much memory params get beside their long texts.
-const paramsBytes = 256
+const paramsBytes = 512
 
-// Bounds of the memory of params that is used again: less is not worth it, and more
-// is not kept.
+// Bounds of the memory of params that is used again. What is much larger than what
+// is asked for is kept apart, and more is not kept.
 const (
-	minKept = 16 << 10
-	maxKept = 2 << 20
+	maxSmall = 4 << 10
+	minLarge = 16 << 10
+	maxLarge = 2 << 20
 )
 
-// memory holds memory of params.
-var memory sync.Pool // of *[]byte
+// Memory of params.
+var smallMemory, largeMemory sync.Pool // of *[]byte
 
-// takeMemory returns memory for size bytes, or somewhat more.
-func takeMemory(size int) []byte {
-	if size >= minKept {
-		if kept, ok := memory.Get().(*[]byte); ok && cap(*kept) >= size {
-			return *kept
-		}
+// takeMemory returns empty memory for size bytes, or somewhat more.
+func takeMemory(size int) *[]byte {
+	var kept any
+	switch {
+	case size <= paramsBytes:
+		kept = smallMemory.Get()
+	case size >= minLarge:
+		kept = largeMemory.Get()
 	}
-	return make([]byte, 0, size)
+	memory, ok := kept.(*[]byte)
+	if !ok || cap(*memory) < size {
+		memory = new(make([]byte, 0, size))
+	}
+	*memory = (*memory)[:0]
+	return memory
 }
 
-func giveMemory(raw []byte) {
-	if cap(raw) >= minKept && cap(raw) <= maxKept {
-		memory.Put(&raw)
+func giveMemory(memory *[]byte) {
+	switch n := cap(*memory); {
+	case n <= maxSmall:
+		smallMemory.Put(memory)
+	case n >= minLarge && n <= maxLarge:
+		largeMemory.Put(memory)
 	}
 }
 
@@ -84,17 +173,10 @@ type longArguments struct {
 }
 
 // takeLongTexts takes the long texts out of a struct; nil if there are none.
-func takeLongTexts(arguments any) *longArguments {
-	v := reflect.ValueOf(arguments)
-	if v.Kind() == reflect.Pointer && !v.IsNil() {
-		v = v.Elem()
-	}
-	if v.Kind() != reflect.Struct {
-		return nil
-	}
+func takeLongTexts(v reflect.Value, texts []longtext.Field) *longArguments {
 	var long *longArguments
 	var others reflect.Value
-	for _, f := range textsOf(v.Type()) {
+	for _, f := range texts {
 		text := v.Field(f.Index).String()
 		if len(text) < longtext.Bytes {
 			continue
@@ -108,30 +190,6 @@ func takeLongTexts(arguments any) *longArguments {
 		long.texts[f.Name] = text
 	}
 	return long
-}
-
-// fields are the texts of the types of arguments that were seen.
-var fields sync.Map // from reflect.Type to []longtext.Field
-
-func textsOf(t reflect.Type) []longtext.Field {
-	if known, ok := fields.Load(t); ok {
-		return known.([]longtext.Field)
-	}
-	list := longtext.Fields(t, "MarshalJSON", "MarshalJSONTo", "MarshalText", "AppendText")
-	fields.Store(t, list)
-	return list
-}
-
-// size returns how many bytes the texts take when they are quoted, about.
-func (l *longArguments) size() int {
-	if l == nil {
-		return 0
-	}
-	n := 0
-	for _, text := range l.texts {
-		n += len(text) + len(text)/8
-	}
-	return n
 }
 
 // append appends the arguments.

@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"context"
+	stdjson "encoding/json"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -27,6 +29,20 @@ func TestArgumentsOfATool(t *testing.T) {
 		N    int    `json:"n,omitzero"`
 		In   *inner `json:"in,omitempty"`
 		Skip string `json:"-"`
+	}
+	type texts struct {
+		A       string `json:"a,omitempty"`
+		B       string `json:"b,omitzero"`
+		C       string
+		Skip    string `json:"-"`
+		private string
+	}
+	type embedding struct {
+		inner
+		B string `json:"b"`
+	}
+	type number struct {
+		A stdjson.Number `json:"a"`
 	}
 	var seen string
 	handler := mcp.HandlerFunc(func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
@@ -56,6 +72,15 @@ func TestArgumentsOfATool(t *testing.T) {
 		{&arguments{A: long, In: &inner{long}, Skip: long}, `{"a":` + longQuoted + `,"text":"","in":{"text":` + longQuoted + `}}`},
 		{&arguments{A: long, Text: long}, `{"a":` + longQuoted + `,"text":` + longQuoted + `}`},
 		{arguments{Text: "\xff" + long}, `{"text":"` + "\ufffd" + longQuoted[1:] + `}`},
+		{texts{}, `{"C":""}`},
+		{&texts{A: "1", B: "\x01\b\f\u2028<&>", C: "\xff", Skip: "s", private: "p"}, `{"a":"1","b":"\u0001\u0008\u000c` + "\u2028" + `<&>","C":"` + "\ufffd" + `"}`},
+		{texts{A: long, C: long}, `{"a":` + longQuoted + `,"C":` + longQuoted + `}`},
+		{(*texts)(nil), `{}`},
+		{struct{}{}, `{}`},
+		{structOf(textField("A", `json:"a"`), textField("B", `json:"a"`)), ""},
+		{embedding{inner{"1"}, "2"}, `{"text":"1","b":"2"}`},
+		{structOf(textField("A", `json:"a"`), textField("b", `json:"b"`)), ""},
+		{number{"12"}, `{"a":12}`},
 		{custom{long}, `{"mine":true}`},
 		{&custom{long}, `{"mine":true}`},
 		{mcp.JSON(`{"a": 1}`), `{"a":1}`},
@@ -69,4 +94,17 @@ func TestArgumentsOfATool(t *testing.T) {
 			t.Errorf("%.40v: %.100s, %v; want %.100s", tt.arguments, seen, err, tt.want)
 		}
 	}
+}
+
+// structOf returns a struct that vet would not let through.
+func structOf(fields ...reflect.StructField) any {
+	return reflect.New(reflect.StructOf(fields)).Interface()
+}
+
+func textField(name string, tag reflect.StructTag) reflect.StructField {
+	f := reflect.StructField{Name: name, Type: reflect.TypeFor[string](), Tag: tag}
+	if name[0] >= 'a' {
+		f.PkgPath = "client_test"
+	}
+	return f
 }

@@ -23,6 +23,7 @@ type Client struct {
 	level        atomic.Pointer[mcp.Level]
 	tools        toolBook
 	elicitations elicitations
+	clocks       clocks
 	cache        cache
 	cancel       context.CancelFunc
 	running      sync.WaitGroup
@@ -80,6 +81,7 @@ func (c *Client) Close() error {
 	c.cancel()
 	err := c.link.close()
 	c.running.Wait()
+	c.clocks.close()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.gone {
@@ -132,12 +134,13 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	own := *req
 	own.Params = req.Params.Indexed() // it is looked into again and again
 	c.introduce(&own.Meta)
-	ctx, clock := c.startClock(ctx, nil)
-	defer clock.done()
+	guarded := &guardedCaller{caller: caller}
+	ctx = c.startClock(ctx, &guarded.clock, nil)
+	defer guarded.clock.done()
 	if req.Method == mcp.MethodListen {
-		clock.stop() // it ends with ctx
+		guarded.clock.stop() // it ends with ctx
 	}
-	return c.handle(ctx, &own, &guardedCaller{caller: caller, clock: clock})
+	return c.handle(ctx, &own, guarded)
 }
 
 // introduce says whose request it is, unless the request says it itself.
@@ -175,75 +178,59 @@ type CallOptions struct {
 // request makes a typed request and decodes its result into result, a pointer, or
 // nil for none.
 func (c *Client) request(ctx context.Context, method string, params any, opts *CallOptions, result any) error {
-	caller := guardedCaller{caller: &answerer{client: c, opts: opts}}
-	raw, err := c.rawFor(ctx, method, params, opts, &caller)
+	call := c.newCall(method, opts)
+	if err := call.encode(params); err != nil {
+		return err
+	}
+	return c.fetch(ctx, call, result)
+}
+
+// fetch makes a call and decodes its result.
+func (c *Client) fetch(ctx context.Context, call *ownCall, result any) error {
+	raw, err := c.run(ctx, call)
 	if err != nil || result == nil {
 		return err
 	}
 	if err := raw.Decode(result); err != nil {
-		return badReply(method, err)
+		return badReply(call.req.Method, err)
 	}
-	if caller.lent != nil && mcp.MayNeedInput(method) {
-		caller.lent() // of such results nobody keeps anything but what was decoded
+	if call.lent != nil && mcp.MayNeedInput(call.req.Method) {
+		call.lent() // of such results nobody keeps anything but what was decoded
 	}
 	return nil
 }
 
 func (c *Client) raw(ctx context.Context, method string, params any, opts *CallOptions) (mcp.Result, error) {
-	return c.rawFor(ctx, method, params, opts, &guardedCaller{caller: &answerer{client: c, opts: opts}})
-}
-
-// rawFor is raw for a caller that has no clock yet.
-func (c *Client) rawFor(ctx context.Context, method string, params any, opts *CallOptions, caller *guardedCaller) (mcp.Result, error) {
-	req, err := c.newRequest(method, params, opts)
-	if err != nil {
+	call := c.newCall(method, opts)
+	if err := call.encode(params); err != nil {
 		return mcp.Result{}, err
 	}
-	ctx, clock := c.startClock(ctx, opts)
-	defer clock.done()
-	caller.clock = clock
-	return c.complete(ctx, req, caller)
+	return c.run(ctx, call)
 }
 
-func (c *Client) startClock(ctx context.Context, opts *CallOptions) (context.Context, *clock) {
+// run makes a call.
+func (c *Client) run(ctx context.Context, call *ownCall) (mcp.Result, error) {
+	ctx = c.startClock(ctx, &call.clock, &call.opts)
+	defer call.clock.done()
+	return c.complete(ctx, &call.req, &call.guardedCaller)
+}
+
+func (c *Client) startClock(ctx context.Context, clock *clock, opts *CallOptions) context.Context {
 	idle, whole := c.opts.limits(opts)
-	return startClock(ctx, idle, whole)
-}
-
-func (c *Client) newRequest(method string, params any, opts *CallOptions) (*mcp.Request, error) {
-	req, err := mcp.NewRequest(method, params)
-	if err != nil {
-		return nil, fmt.Errorf("%s: encoding its params: %w", method, err)
-	}
-	if opts == nil {
-		opts = &CallOptions{}
-	}
-	req.Meta.LogLevel = opts.LogLevel
-	if opts.Progress != nil || mcp.MayNeedInput(method) {
-		// Progress of what may take long keeps it alive, even if nobody looks.
-		req.Meta.ProgressToken = jsonrpc.IntID(c.tokens.Add(1))
-	}
-	if len(opts.Meta) > 0 {
-		raw, err := mcp.NewJSON(opts.Meta)
-		if err != nil {
-			return nil, fmt.Errorf("%s: encoding its _meta: %w", method, err)
-		}
-		req.Params = jsonrpc.Edited(&req.Params, jsonrpc.Edit{Name: "_meta", Value: raw})
-	}
-	c.introduce(&req.Meta)
-	return req, nil
+	return clock.start(ctx, &c.clocks, idle, whole)
 }
 
 // Notify sends the server a notification. Modern servers over HTTP take none.
 func (c *Client) Notify(ctx context.Context, method string, params any) error {
-	req, err := c.newRequest(method, params, nil)
-	if err != nil {
+	call := c.newCall(method, nil)
+	if err := call.encode(params); err != nil {
 		return err
 	}
-	req.Notification, req.Meta.ProgressToken = true, jsonrpc.ID{}
-	ctx, clock := c.startClock(ctx, nil)
-	defer clock.done()
-	_, err = c.handle(ctx, req, &guardedCaller{caller: mcp.NoCaller{}, clock: clock})
+	call.caller = mcp.NoCaller{}
+	call.req.Notification, call.req.Meta.ProgressToken = true, jsonrpc.ID{}
+	ctx = c.startClock(ctx, &call.clock, nil)
+	defer call.clock.done()
+	_, err := c.handle(ctx, &call.req, &call.guardedCaller)
 	return err
 }
 

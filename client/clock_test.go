@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,6 +110,48 @@ func TestTimeouts_B140_S157_S184(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestTimeoutsOfManyCalls: calls of one client end each at its own time, in whatever
+// order they began, and whatever the others do.
+func TestTimeoutsOfManyCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, slowly(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) {
+			if name, _ := req.Params.LookupString("name"); name == "asks" {
+				asksFor(time.Minute)(ctx, req, caller)
+			}
+		}), &client.Options{Roots: func(context.Context) ([]mcp.Root, error) {
+			<-time.After(time.Minute)
+			return nil, nil
+		}})
+		var calls sync.WaitGroup
+		for i, tt := range []struct {
+			name    string
+			timeout time.Duration
+			after   time.Duration
+		}{
+			{"waits", 50 * time.Second, 50 * time.Second},
+			{"waits", 5 * time.Second, 5 * time.Second},
+			{"asks", 20 * time.Second, time.Minute + 20*time.Second},
+			{"waits", time.Second, time.Second},
+			{"waits", 5 * time.Second, 5 * time.Second},
+			{"waits", -1, client.DefaultMaxTimeout},
+			{"waits", 15 * time.Second, 15 * time.Second},
+		} {
+			calls.Go(func() {
+				<-time.After(time.Duration(i) * 100 * time.Millisecond)
+				began := time.Now()
+				_, err := c.CallTool(t.Context(), tt.name, nil, &client.CallOptions{Timeout: tt.timeout})
+				if took := time.Since(began); took != tt.after {
+					t.Errorf("call %d took %v, want %v: %v", i, took, tt.after, err)
+				}
+				if _, named := errors.AsType[*client.TimeoutError](err); !named {
+					t.Errorf("call %d: %v", i, err)
+				}
+			})
+		}
+		calls.Wait()
+	})
 }
 
 func TestNoLimits(t *testing.T) {

@@ -16,21 +16,26 @@ import (
 // it ([Options.Output]). It is handed over as it came: a member that is there twice
 // is checked twice, and refused by [mcp.JSON.Decode].
 func (c *Client) CallTool(ctx context.Context, name string, arguments any, opts *CallOptions) (*mcp.CallToolResult, error) {
-	params, free, err := callParams(name, arguments)
+	call := c.newCall(mcp.MethodCallTool, opts)
+	params, memory, err := callParams(name, arguments)
 	if err != nil {
 		return nil, fmt.Errorf("arguments of the tool %q: %w", name, err)
 	}
 	if copies(c.link.dialer.target) {
-		defer free()
+		defer giveMemory(memory)
 	}
-	var result mcp.CallToolResult
-	if err := c.request(ctx, mcp.MethodCallTool, params, opts, &result); err != nil {
+	call.req.Params = params
+	if err := call.complement(); err != nil {
 		return nil, err
 	}
-	if err := c.checkOutput(name, &result); err != nil {
+	result := new(mcp.CallToolResult)
+	if err := c.fetch(ctx, call, result); err != nil {
 		return nil, err
 	}
-	return &result, nil
+	if err := c.checkOutput(name, result); err != nil {
+		return nil, err
+	}
+	return result, nil
 }
 
 // ReadResource reads a resource. The server is asked each time, whatever it says of

@@ -214,9 +214,8 @@ func (s *Subscription) attempt(n int) listening {
 		return a
 	}
 	idle, _ := s.client.opts.limits(nil)
-	ctx, clock := startClock(s.ctx, idle, unlimited)
-	defer clock.done()
-	a.caller.clock = clock
+	ctx := a.caller.clock.start(s.ctx, &s.client.clocks, idle, unlimited)
+	defer a.caller.clock.done()
 	if _, a.err = a.edge.Handle(ctx, a.req, a.caller); a.err == nil && !a.caller.heard.Load() {
 		a.err = badReply(mcp.MethodListen, errors.New("the subscription ended before it was acknowledged"))
 	}
@@ -227,7 +226,7 @@ func (s *Subscription) attempt(n int) listening {
 // waits, so that the connection's reader can call them.
 type listenCaller struct {
 	s     *Subscription
-	clock *clock      // until the acknowledgement
+	clock clock       // until the acknowledgement
 	again bool        // there was another one before
 	heard atomic.Bool // it was acknowledged
 	told  atomic.Bool // something came after that

@@ -2,6 +2,7 @@ package jsonrpc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"sync/atomic"
@@ -31,6 +32,11 @@ func (e *LineTooLongError) Error() string {
 	return fmt.Sprintf("line of %d bytes is longer than the limit MaxLine of %d", e.Seen, e.Limit)
 }
 
+// ErrInterrupted is returned by a reader that was told to wait no longer. A
+// LineReader over it hands that on, keeps what it has read, and reads on when it
+// is asked to.
+var ErrInterrupted = errors.New("reading was interrupted")
+
 const (
 	blockSize     = 64 << 10 // what a pipe gives at once
 	maxBlock      = 2 << 20  // longer lines get memory of their own
@@ -58,9 +64,10 @@ type LineReader struct {
 	err        error  // what ended the input
 
 	unterminated bool
+	interrupted  bool // the last read was
 
 	lengthFraming atomic.Bool
-	spare         atomic.Pointer[[]byte] // memory of a line that was given back
+	spares        spares
 }
 
 // NewLineReader returns a reader of lines of at most limit bytes; 0 or less
@@ -102,8 +109,8 @@ func (l *LineReader) Buffered() bool {
 
 // ReadLine returns the next line that is not blank, without its end, a byte
 // order mark, and white space around it. The line belongs to the caller. After a
-// [*LineTooLongError] reading can go on; any other error, io.EOF among them, is
-// final and comes back from every later call.
+// [*LineTooLongError] or [ErrInterrupted] reading can go on; any other error, io.EOF
+// among them, is final and comes back from every later call.
 func (l *LineReader) ReadLine() ([]byte, error) {
 	for {
 		l.unterminated = false
@@ -148,6 +155,10 @@ func (l *LineReader) next() ([]byte, error) {
 		if l.err == nil {
 			l.fill()
 		}
+		if l.interrupted {
+			l.interrupted = false
+			return nil, ErrInterrupted
+		}
 	}
 }
 
@@ -165,7 +176,7 @@ func (l *LineReader) finish(piece []byte) ([]byte, error) {
 	}
 	if line == nil {
 		piece = trim(piece)
-		line = append(l.memory(len(piece)), piece...)
+		line = append(l.spares.get(len(piece)), piece...)
 		l.shrink(len(line))
 		return line, nil
 	}
@@ -177,34 +188,10 @@ func (l *LineReader) finish(piece []byte) ([]byte, error) {
 	return trim(line), nil
 }
 
-// Bounds of the memory of lines that is used again: less is not worth it, and
-// more is not kept.
-const (
-	minRecycled = 16 << 10
-	maxRecycled = maxBlock
-)
-
 // Recycle gives the memory of a line back, so that a later line can have it. The
 // line must not be used any more, nor anything that aliases it. It may be called
 // concurrently; lines need not be given back.
-func (l *LineReader) Recycle(line []byte) {
-	if cap(line) >= minRecycled && cap(line) <= maxRecycled {
-		kept := line[:0]
-		l.spare.Store(&kept)
-	}
-}
-
-// memory returns an empty slice that holds n bytes without growing, or nil.
-func (l *LineReader) memory(n int) []byte {
-	if n < minRecycled {
-		return nil
-	}
-	spare := l.spare.Swap(nil)
-	if spare == nil || cap(*spare) < n {
-		return nil
-	}
-	return *spare
-}
+func (l *LineReader) Recycle(line []byte) { l.spares.put(line) }
 
 // shrink gives a grown block back once lines have been small for a while.
 func (l *LineReader) shrink(line int) {
@@ -212,7 +199,7 @@ func (l *LineReader) shrink(line int) {
 		l.small = 0
 	}
 	if l.small == smallLines {
-		l.spare.Store(nil)
+		l.spares.drop()
 	}
 	if len(l.block) == blockSize || l.small < smallLines || l.end-l.start > blockSize/2 {
 		return
@@ -285,7 +272,11 @@ func (l *LineReader) fillLong() {
 func (l *LineReader) read(p []byte) int {
 	for range maxEmptyReads {
 		n, err := l.r.Read(p)
-		if err != nil {
+		switch {
+		case err == nil:
+		case errors.Is(err, ErrInterrupted):
+			l.interrupted = n == 0 // otherwise there is something to do
+		default:
 			l.err = err
 		}
 		if n > 0 || err != nil {

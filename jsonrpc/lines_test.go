@@ -400,3 +400,108 @@ func TestLineReaderReadsAllAtHandAtOnce(t *testing.T) {
 		t.Errorf("%d reads of %d bytes", r.reads, len(in))
 	}
 }
+
+// interrupting is a reader whose reads are interrupted between any two bytes of what
+// it reads.
+type interrupting struct {
+	data []byte
+	now  bool
+}
+
+func (r *interrupting) Read(p []byte) (int, error) {
+	r.now = !r.now
+	switch {
+	case r.now:
+		return 0, jsonrpc.ErrInterrupted
+	case len(r.data) == 0:
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), 1)], r.data)
+	r.data = r.data[n:]
+	return n, nil
+}
+
+// TestInterruptedReadsLoseNothing: wherever in a line they come, however often.
+func TestInterruptedReadsLoseNothing(t *testing.T) {
+	text := "first\n\n " + strings.Repeat("second", 30_000) + "\nContent-Length: 1\n" + strings.Repeat("x", 300_000) + "\nlast"
+	var got []string
+	interrupted := 0
+	for l := jsonrpc.NewLineReader(&interrupting{data: []byte(text)}, 200_000); ; {
+		line, err := l.ReadLine()
+		if errors.Is(err, jsonrpc.ErrInterrupted) {
+			if interrupted++; line != nil {
+				t.Fatalf("a line came with it: %q", line)
+			}
+			continue
+		}
+		if long, ok := errors.AsType[*jsonrpc.LineTooLongError](err); ok {
+			got = append(got, fmt.Sprint("too long: ", long.Seen))
+			continue
+		}
+		if err != nil {
+			got = append(got, err.Error())
+			break
+		}
+		got = append(got, string(line))
+	}
+	want := []string{"first", strings.Repeat("second", 30_000), "too long: 300000", "last", "EOF"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%.500s", diff)
+	}
+	if interrupted < len(text) {
+		t.Errorf("%d interruptions", interrupted)
+	}
+}
+
+// TestRecycledLines: the memory of several lines that were in use at once comes back
+// for others, and none that is too short, or not given back.
+func TestRecycledLines(t *testing.T) {
+	const size, count = 40 << 10, 10
+	line := func(n int, c byte) string { return strings.Repeat(string(rune(c)), n) + "\n" }
+	var text strings.Builder
+	for i := range 3 * count {
+		text.WriteString(line(size-i%count, 'a'+byte(i%26)))
+	}
+	text.WriteString(line(2*size, 'z'))
+	l := jsonrpc.NewLineReader(strings.NewReader(text.String()), 0)
+	read := func(want string) []byte {
+		t.Helper()
+		got, err := l.ReadLine()
+		if err != nil || string(got)+"\n" != want {
+			t.Fatalf("got %d bytes, %v; want %d", len(got), err, len(want)-1)
+		}
+		return got
+	}
+	var first, second [][]byte
+	for i := range count {
+		first = append(first, read(line(size-i, 'a'+byte(i))))
+	}
+	for _, given := range first {
+		l.Recycle(given)
+	}
+	used := make(map[*byte]bool)
+	for i := range count {
+		second = append(second, read(line(size-i, 'a'+byte(count+i))))
+		used[&second[i][0]] = true
+	}
+	again := 0
+	for _, given := range first {
+		if used[&given[0]] {
+			again++
+		}
+	}
+	if again != count || len(used) != count {
+		t.Errorf("the memory of %d lines was used again, of %d", again, len(used))
+	}
+	// Those are still in use.
+	for i := range count {
+		read(line(size-i, 'a'+byte((2*count+i)%26)))
+	}
+	for i, kept := range second {
+		if string(kept)+"\n" != line(size-i, 'a'+byte(count+i)) {
+			t.Errorf("line %d was overwritten", i)
+		}
+	}
+	l.Recycle(first[0]) // too short for what comes
+	read(line(2*size, 'z'))
+}

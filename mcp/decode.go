@@ -30,16 +30,24 @@ func (r *CallToolResult) read(raw *jsonrpc.Value) error {
 	}
 	var decoded CallToolResult
 	if !decoded.readOthers(&v) {
-		others := jsonrpc.AppendEdited(nil, &v, jsonrpc.Edit{Name: "content"})
-		if err := json.Unmarshal(others, &decoded); err != nil {
+		others, err := decodeOthers(&v)
+		if err != nil {
 			return err
 		}
+		decoded = *others
 	}
 	if err := decoded.Content.read(content); err != nil {
 		return err
 	}
 	*r = decoded
 	return nil
+}
+
+// decodeOthers decodes the members other than the content.
+func decodeOthers(v *jsonrpc.Value) (*CallToolResult, error) {
+	others := jsonrpc.AppendEdited(nil, v, jsonrpc.Edit{Name: "content"})
+	r := new(CallToolResult)
+	return r, json.Unmarshal(others, r)
 }
 
 // readOthers takes the members other than the content if they are nothing out of

@@ -79,6 +79,7 @@ func HasReserved(meta *jsonrpc.Value) bool {
 
 var (
 	emptyObject = []byte("{}")
+	legacyHead  = []byte(`{"` + MetaProgressToken + `":`)
 	metaName    = "_meta"
 )
 
@@ -123,8 +124,11 @@ func ForLegacy(req *Request, token jsonrpc.ID) jsonrpc.Value {
 // returns.
 func EditsForLegacy(req *Request, token jsonrpc.ID) []jsonrpc.Edit {
 	meta := req.Params.Get(metaName)
-	if !meta.IsObject() && token.IsZero() {
+	switch {
+	case !meta.IsObject() && token.IsZero():
 		return nil
+	case meta.IsZero():
+		return newMeta(legacyHead, token)
 	}
 	if req.Meta.Revision.Era() == Legacy { // only the token differs
 		if token.Key() == req.Meta.ProgressToken.Key() {

@@ -11,7 +11,8 @@ import (
 // longTextsOf returns the strings of t that are taken past the JSON decoder, which
 // passes over a text once more to see whether it is one.
 func longTextsOf(t reflect.Type) []longtext.Field {
-	return longtext.Fields(t, "UnmarshalJSON", "UnmarshalJSONFrom", "UnmarshalText")
+	list, _ := longtext.Fields(t, "UnmarshalJSON", "UnmarshalJSONFrom", "UnmarshalText")
+	return list
 }
 
 // takeLongTexts fills the long texts of into, a struct, and returns the arguments

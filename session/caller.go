@@ -95,7 +95,7 @@ func (c *caller) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) 
 		return mcp.Result{}, err
 	}
 	defer call.End()
-	id := jsonrpc.IntID(call.ID)
+	id := call.WireID()
 	frame := jsonrpc.AppendRequest(make([]byte, 0, len(req.Params.Raw())+128), id, req.Method, &req.Params)
 	if err := c.out.Send(ctx, frame); err != nil {
 		return mcp.Result{}, err

@@ -225,7 +225,7 @@ func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, 
 	defer call.End()
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
-		token = jsonrpc.IntID(call.ID)
+		token = call.WireID()
 	}
 	edits = append(mcp.EditsForLegacy(req, token), edits...)
 	result, err := c.wire.Call(ctx, call, &req.Params, caller, edits...)

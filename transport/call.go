@@ -14,17 +14,19 @@ import (
 // speaks; see session.Wire.
 func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
 	method := call.Request.Method
-	over, err := c.request(ctx, call, func(dst []byte) []byte {
-		return jsonrpc.AppendRequest(dst, jsonrpc.IntID(call.ID), method, params, edits...)
-	})
-	if err != nil {
+	if c.poster != nil {
+		var over context.CancelFunc
+		ctx, over = context.WithCancel(ctx)
+		defer over()
+	}
+	if err := c.request(ctx, call, params, edits); err != nil {
 		return mcp.Result{}, c.notSent(ctx, method, err)
 	}
-	defer over()
-	m, err := call.Wait(ctx, caller, c.limitFor(method))
+	m, err := call.WaitReading(ctx, caller, c.limitFor(method), callReader{c})
 	if err != nil {
 		return mcp.Result{}, c.failed(ctx, call, method, err)
 	}
+	defer recycle(m)
 	if m.Failed {
 		return mcp.Result{}, jsonrpc.ReadError(&m.Body)
 	}
@@ -45,23 +47,22 @@ func (c *Conn) limitFor(method string) time.Duration {
 }
 
 func (c *Conn) send(ctx context.Context, build func(dst []byte) []byte) error {
-	return WithFrame(build, func(frame []byte) error {
-		return c.link.Write(ctx, frame, c.calls.Len() > 1)
-	})
+	return WithFrame(build, func(frame []byte) error { return c.write(ctx, frame) })
 }
 
-// request sends the request of a call. Over is to be called when the call has
-// ended.
-func (c *Conn) request(ctx context.Context, call *inflight.Call, build func(dst []byte) []byte) (over context.CancelFunc, err error) {
-	if c.poster == nil {
-		return func() {}, c.send(ctx, build)
+func (c *Conn) write(ctx context.Context, frame []byte) error {
+	return c.link.Write(ctx, frame, c.calls.Pending() > 1)
+}
+
+// request sends the request of a call. Ctx ends with the call.
+func (c *Conn) request(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.Edit) error {
+	buf := takeFrame()
+	defer giveFrame(buf)
+	*buf = jsonrpc.AppendRequest((*buf)[:0], call.WireID(), call.Request.Method, params, edits...)
+	if c.poster != nil {
+		return c.poster.Post(ctx, *buf, call.Finish)
 	}
-	ctx, over = context.WithCancel(ctx)
-	if err := WithFrame(build, func(frame []byte) error { return c.poster.Post(ctx, frame, call.Finish) }); err != nil {
-		over()
-		return nil, err
-	}
-	return over, nil
+	return c.write(ctx, *buf)
 }
 
 // notSent returns the error of a call whose request could not be sent.

@@ -113,6 +113,7 @@ type Conn struct {
 	log    limitedLogger
 
 	calls inflight.Calls
+	baton *baton
 	noise atomic.Int64
 
 	batches atomic.Bool // the negotiated revision has them
@@ -124,7 +125,7 @@ type Conn struct {
 	// client is the session whose handshake has begun, nil if there is none.
 	client atomic.Pointer[session.Client]
 
-	truncated bool          // the last message was cut off; owned by readLoop, like noises
+	truncated bool          // the last message was cut off; owned by who has the baton, like noises
 	noises    noises        // in a row
 	done      chan struct{} // closed by readLoop
 	running   sync.WaitGroup
@@ -152,6 +153,7 @@ func Dial(ctx context.Context, link Link, opts DialOptions) (*Conn, error) {
 	c := &Conn{link: link, opts: opts.withDefaults(), done: make(chan struct{})}
 	c.log = limitedLogger{logger: c.opts.Logger}
 	c.poster, _ = link.(poster)
+	c.baton = newBaton(link, &c.calls)
 	go c.readLoop()
 	if err := c.connect(ctx); err != nil {
 		closeErr := c.Close()
@@ -195,6 +197,7 @@ func (c *Conn) Close() error {
 	c.closed = true
 	c.mu.Unlock()
 	c.calls.Fail(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed}, true)
+	c.baton.end()
 	err := c.link.Close()
 	<-c.done
 	c.running.Wait()

@@ -13,6 +13,7 @@ import (
 type modern struct {
 	conn     *Conn
 	revision mcp.Revision
+	stamp    *mcp.Stamp
 	calls    *inflight.Calls
 
 	mu sync.Mutex // guards the filters of listen calls
@@ -37,9 +38,9 @@ func (s *modern) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	defer call.End()
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
-		token = jsonrpc.IntID(call.ID)
+		token = call.WireID()
 	}
-	edits := mcp.EditsForModern(req, s.revision, token)
+	edits := s.stamp.Edits(req, token)
 	if req.Method == mcp.MethodListen {
 		filter, err := mcp.ReadFilter(&req.Params)
 		if err != nil {

@@ -16,8 +16,9 @@ import (
 // concurrently.
 type Link interface {
 	// Read returns the next message, which then belongs to the caller. After a
-	// *jsonrpc.LineTooLongError reading can go on, and after a *mcp.CallError,
-	// with which calls in flight end; any other error is final.
+	// *jsonrpc.LineTooLongError or jsonrpc.ErrInterrupted reading can go on, and
+	// after a *mcp.CallError, with which calls in flight end; any other error is
+	// final.
 	Read() ([]byte, error)
 	// Write sends one message, which holds no line breaks; it does not keep
 	// frame, but may write behind its end. More says that other messages are
@@ -61,6 +62,8 @@ type lineLink struct {
 	opts  LineOptions
 	close func() error
 
+	interruptible Interruptible // what is read from; nil if it is none
+
 	once   sync.Once
 	closed error // set by once
 
@@ -81,6 +84,7 @@ func NewLineLink(r io.Reader, w io.Writer, closer func() error, opts LineOptions
 		opts:  opts,
 		close: closer,
 	}
+	l.interruptible, _ = r.(Interruptible)
 	l.gate = newGate(w, opts.MaxQueue, opts.MaxWait, l.writingFailed)
 	return l
 }
@@ -126,7 +130,7 @@ func (l *lineLink) Read() ([]byte, error) {
 		}
 		return line, nil
 	}
-	if _, goesOn := errors.AsType[*jsonrpc.LineTooLongError](err); goesOn {
+	if _, goesOn := errors.AsType[*jsonrpc.LineTooLongError](err); goesOn || errors.Is(err, jsonrpc.ErrInterrupted) {
 		return nil, err
 	}
 	switch {
@@ -237,12 +241,16 @@ const maxPooledFrame = 4 << 20
 // WithFrame calls send with a message that build appends to an empty buffer,
 // which is used again afterwards.
 func WithFrame(build func(dst []byte) []byte, send func(frame []byte) error) error {
-	buf := frames.Get().(*[]byte)
-	frame := build((*buf)[:0])
-	err := send(frame)
-	if cap(frame) <= maxPooledFrame {
-		*buf = frame[:0]
+	buf := takeFrame()
+	defer giveFrame(buf)
+	*buf = build((*buf)[:0])
+	return send(*buf)
+}
+
+func takeFrame() *[]byte { return frames.Get().(*[]byte) }
+
+func giveFrame(buf *[]byte) {
+	if cap(*buf) <= maxPooledFrame {
 		frames.Put(buf)
 	}
-	return err
 }

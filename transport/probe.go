@@ -198,7 +198,7 @@ func (c *Conn) beModern(discover mcp.Result) error {
 }
 
 func (c *Conn) speakModern(revision mcp.Revision, discover mcp.Result) {
-	c.settle(&modern{conn: c, revision: revision, calls: &c.calls},
+	c.settle(&modern{conn: c, revision: revision, stamp: mcp.NewStamp(revision), calls: &c.calls},
 		ServerInfo{Era: mcp.Modern, Revision: revision, Discover: discover})
 }
 

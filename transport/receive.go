@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -15,32 +16,50 @@ import (
 func (c *Conn) readLoop() {
 	defer close(c.done)
 	for {
-		data, err := c.link.Read()
-		var tooLong *jsonrpc.LineTooLongError
-		var lost *mcp.CallError
-		switch {
-		case err == nil:
-			c.noises.heard(c.received(data))
-		case errors.As(err, &lost):
-			c.skip("message passed over", err)
-			c.calls.Fail(lost, false)
-		case errors.As(err, &tooLong):
-			c.skip("line passed over", err)
-			c.noises.heard(false)
-			// It was a reply, most likely; whose cannot be told.
-			c.calls.Fail(&mcp.CallError{
-				Kind: mcp.LimitExceeded, Limit: "MaxLine", Outcome: mcp.MaybeExecuted, Err: err,
-			}, false)
-		default:
-			c.ended(err)
-			return
+		answered, err := c.read()
+		if answered && c.baton.mayRest(c.buffered()) {
+			c.baton.rest()
+			err = c.baton.broken
 		}
-		if err := c.noises.tooMany(c.opts.MaxNoise); err != nil {
-			c.ended(c.hinted(err))
-			c.start(func() { _ = c.link.Close() }) // Close returns the error
+		if err != nil {
+			c.ended(err)
+			if _, ok := errors.AsType[*noiseError](err); ok {
+				c.start(func() { _ = c.link.Close() }) // Close returns the error
+			}
 			return
 		}
 	}
+}
+
+// read reads and takes one message, which its caller must have the baton for. It
+// reports whether that was a response. After an error other than
+// jsonrpc.ErrInterrupted nothing more is to be read.
+func (c *Conn) read() (answered bool, err error) {
+	data, err := c.link.Read()
+	if err == nil {
+		answered, isMessage := c.received(data)
+		return answered, c.noises.heard(isMessage, c.opts.MaxNoise)
+	}
+	if lost, ok := errors.AsType[*mcp.CallError](err); ok {
+		c.skip("message passed over", err)
+		c.calls.Fail(lost, false)
+		return false, nil
+	}
+	if _, ok := errors.AsType[*jsonrpc.LineTooLongError](err); ok {
+		c.skip("line passed over", err)
+		// It was a reply, most likely; whose cannot be told.
+		c.calls.Fail(&mcp.CallError{
+			Kind: mcp.LimitExceeded, Limit: "MaxLine", Outcome: mcp.MaybeExecuted, Err: err,
+		}, false)
+		return false, c.noises.heard(false, c.opts.MaxNoise)
+	}
+	return false, err
+}
+
+// buffered reports whether there is something to read at once.
+func (c *Conn) buffered() bool {
+	hint, ok := c.link.(framingHint)
+	return ok && hint.Buffered()
 }
 
 // noisePause is after which silence what is no message begins a new row: a server
@@ -53,26 +72,29 @@ type noises struct {
 	last time.Time
 }
 
-// heard counts what came.
-func (r *noises) heard(isMessage bool) {
+// A noiseError is why a server is given up that writes no messages.
+type noiseError struct{ lines, limit int }
+
+func (e *noiseError) Error() string {
+	return fmt.Sprintf("the server wrote %d lines in a row that are no messages of MCP, the limit MaxNoise is %d", e.lines, e.limit)
+}
+
+// heard counts what came. It returns an error if that is too much; a negative limit
+// is none.
+func (r *noises) heard(isMessage bool, limit int) error {
 	if isMessage {
 		r.n = 0
-		return
+		return nil
 	}
 	now := time.Now()
 	if now.Sub(r.last) > noisePause {
 		r.n = 0
 	}
 	r.n, r.last = r.n+1, now
-}
-
-// tooMany returns why a server is given up, nil if it is not. A negative limit is
-// none.
-func (r *noises) tooMany(limit int) error {
 	if limit < 0 || r.n <= limit {
 		return nil
 	}
-	return fmt.Errorf("the server wrote %d lines in a row that are no messages of MCP, the limit MaxNoise is %d", r.n, limit)
+	return &noiseError{r.n, limit}
 }
 
 // ended fails what is in flight when the link has ended.
@@ -112,19 +134,33 @@ func (c *Conn) skip(what string, err error) {
 	c.log.Warn(what, "err", err)
 }
 
-// received takes one message of the server, and reports whether it is one.
-func (c *Conn) received(data []byte) bool {
-	var m jsonrpc.Message
-	if err := jsonrpc.Scan(data, &m); err != nil {
+// received takes one message of the server. It reports whether it is a response,
+// and whether it is a message at all.
+func (c *Conn) received(data []byte) (answered, isMessage bool) {
+	m := responses.Get().(*jsonrpc.Message)
+	if err := jsonrpc.Scan(data, m); err != nil {
 		if jsonrpc.IsBatch(data) {
-			return c.receivedBatch(data)
+			return false, c.receivedBatch(data)
 		}
-		c.unreadable(&m, err)
-		return false
+		c.unreadable(m, err)
+		return false, false
 	}
 	m.Memory = data
-	c.take(&m)
-	return true
+	answered = m.Kind == jsonrpc.Response
+	c.take(m)
+	return answered, true
+}
+
+// responses holds memory of responses that have been handed on.
+var responses = sync.Pool{New: func() any { return new(jsonrpc.Message) }}
+
+// recycle gives the memory of a response back that nobody uses any more. One without
+// memory of its own may still be in the reader's hands.
+func recycle(m *jsonrpc.Message) {
+	if m.Memory != nil {
+		*m = jsonrpc.Message{}
+		responses.Put(m)
+	}
 }
 
 // take takes one message that has been scanned.

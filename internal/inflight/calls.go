@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -11,8 +12,14 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// maxID bounds ids: some peers keep them in 32 bits.
-const maxID = 1<<31 - 1
+// maxID bounds ids: some peers keep them in 32 bits. It has maxDigits digits.
+const (
+	maxID     = 1<<31 - 1
+	maxDigits = 10
+)
+
+// maxWakes is how many channels are kept for other calls.
+const maxWakes = 64
 
 // Calls are the requests in flight on one connection. The zero value is ready.
 // It is safe for concurrent use.
@@ -20,9 +27,11 @@ type Calls struct {
 	mu    sync.Mutex
 	last  int64
 	calls map[int64]*Call
-	left  map[int64]leftCall // ended without a response, by id; guarded by mu
+	left  map[int64]leftCall // ended without a response, by id
 	err   error              // why no call can be started any more
+	wakes []chan struct{}    // of calls that have ended, for others
 
+	pending atomic.Int32 // calls that wait for a response, but for listen calls
 	dropped atomic.Int64
 }
 
@@ -51,14 +60,24 @@ func (c *Calls) start(req *mcp.Request, own bool) (*Call, error) {
 			break
 		}
 	}
-	call := &Call{ID: c.last, Request: req, own: own, calls: c, wake: make(chan struct{}, 1)}
+	call := &Call{ID: c.last, Request: req, own: own, calls: c}
+	call.wire, _ = jsonrpc.RawID(strconv.AppendInt(call.digits[:0], call.ID, 10))
 	if token := req.Meta.ProgressToken; !token.IsZero() {
 		// Whoever reads from the peer may look at it when the call has ended.
 		call.token, _ = jsonrpc.RawID(bytes.Clone(token.Raw()))
 	}
+	if last := len(c.wakes) - 1; last >= 0 {
+		call.wake, c.wakes = c.wakes[last], c.wakes[:last]
+	}
 	c.calls[call.ID] = call
+	if req.Method != mcp.MethodListen {
+		c.pending.Add(1)
+	}
 	return call, nil
 }
+
+// WireID returns ID as it is sent.
+func (c *Call) WireID() jsonrpc.ID { return c.wire }
 
 // notSent returns the end of a connection as the failure of a call that comes
 // after it.
@@ -96,7 +115,7 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 		call, loosely = c.Find(m.ID)
 	}
 	if loosely {
-		m.Memory = nil // the reader goes on to name the id
+		m.Memory = nil // the reader goes on to look at it
 	}
 	if call != nil {
 		call.finish(m, nil)
@@ -162,6 +181,10 @@ func (c *Calls) Len() int {
 	defer c.mu.Unlock()
 	return len(c.calls)
 }
+
+// Pending returns how many calls wait for a response. Listen calls, which have none
+// for long, do not count.
+func (c *Calls) Pending() int { return int(c.pending.Load()) }
 
 // Dropped returns how many notifications were dropped because a call's inbox
 // was full.
@@ -268,10 +291,20 @@ func (c *Call) End() {
 	c.calls.end(c)
 	c.Finish(context.Canceled)
 	items, _, _ := c.take()
+	c.calls.keep(c.release())
 	for i := range items {
 		if items[i].ask != nil {
 			items[i].ask(ended, mcp.NoCaller{})
 		}
+	}
+}
+
+// keep keeps a channel that nobody uses for another call.
+func (c *Calls) keep(wake chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if wake != nil && len(c.wakes) < maxWakes {
+		c.wakes = append(c.wakes, wake)
 	}
 }
 

@@ -24,6 +24,9 @@ const (
 	MaxQueuedBytes    = 1 << 20
 )
 
+// NoLimit is how long a call must be allowed to take for its time not to be counted.
+const NoLimit = time.Duration(1 << 62)
+
 // A Call is one request in flight.
 type Call struct {
 	// Set by Start.
@@ -31,8 +34,9 @@ type Call struct {
 	Request *mcp.Request
 	own     bool // made by this process, for no client
 	calls   *Calls
+	wire    jsonrpc.ID // ID
+	digits  [maxDigits]byte
 	token   jsonrpc.ID // the client's progress token, if it wants progress
-	wake    chan struct{}
 
 	// Filter is what a listen call wants to hear of. Whoever sets and reads it
 	// sees to it that this does not happen at once.
@@ -46,10 +50,11 @@ type Call struct {
 	bytes    int    // of the notifications in inbox
 	finished bool
 	left     bool // Wait has returned without a response
-	reply    jsonrpc.Message
+	reply    *jsonrpc.Message
 	err      error
-	open     int // questions that have not been answered
-	asked    int // bytes of them
+	wake     chan struct{} // holds a value if there is news; nil until somebody waits
+	open     int           // questions that have not been answered
+	asked    int           // bytes of them
 }
 
 // An item is a notification or, if ask is set, a question.
@@ -162,7 +167,8 @@ func (c *Call) closed(size int) {
 // Finish ends the call with an error, if it has not ended yet.
 func (c *Call) Finish(err error) { c.finish(nil, err) }
 
-// Reply ends the call with a response, if it has not ended yet.
+// Reply ends the call with a response, if it has not ended yet. M is the call's from
+// then on.
 func (c *Call) Reply(m *jsonrpc.Message) { c.finish(m, nil) }
 
 func (c *Call) finish(m *jsonrpc.Message, err error) {
@@ -171,14 +177,18 @@ func (c *Call) finish(m *jsonrpc.Message, err error) {
 	if c.finished {
 		return
 	}
-	c.finished, c.err = true, err
-	if m != nil {
-		c.reply = *m
+	c.finished, c.reply, c.err = true, m, err
+	if c.Request.Method != mcp.MethodListen {
+		c.calls.pending.Add(-1)
 	}
 	c.signal()
 }
 
+// signal wakes who waits. c.mu is held.
 func (c *Call) signal() {
+	if c.wake == nil {
+		return // whoever waits later looks first
+	}
 	select {
 	case c.wake <- struct{}{}:
 	default:
@@ -189,26 +199,44 @@ func (c *Call) signal() {
 func (c *Call) take() (items []item, finished bool, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.wake == nil && !c.finished {
+		c.wake = make(chan struct{}, 1)
+	}
 	items, c.inbox, c.bytes = c.inbox, nil, 0
 	return items, c.finished, c.open
+}
+
+// release returns the channel, which holds nothing, and uses it no more; nil if the
+// call has none.
+func (c *Call) release() chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wake := c.wake
+	c.wake = nil
+	select {
+	case <-wake:
+	default:
+	}
+	return wake
 }
 
 // Wait delivers what comes for the call to caller and returns its response, or
 // the error that it was finished with. It ends early with ctx, and after limit
 // (none if 0) with context.DeadlineExceeded; the time in which questions are
 // open does not count. A response that has come wins over both. All questions
-// that were put have ended when it returns.
+// that were put have ended when it returns. It must not be called concurrently.
 func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration) (*jsonrpc.Message, error) {
-	w := waiter{call: c, caller: caller, clock: newClock(limit)}
+	var w waiter
+	w.clock = newClock(limit)
 	defer w.stop()
 	defer c.unhook()
 	for {
 		items, finished, open := c.take()
 		for i := range items {
-			w.deliver(ctx, &items[i])
+			w.deliver(ctx, c, caller, &items[i])
 		}
 		if finished {
-			return &c.reply, c.err
+			return c.reply, c.err
 		}
 		if !c.hook(caller) {
 			continue
@@ -220,6 +248,48 @@ func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration)
 			return c.late(context.Cause(ctx))
 		case <-w.clock.expired():
 			return c.late(context.DeadlineExceeded)
+		}
+	}
+}
+
+// A Reader reads from the peer for all calls. There is one right to do so, which a
+// call that waits can have for a while.
+type Reader interface {
+	// Take reports whether the caller has the right now. If so, it must call Pass
+	// soon after Read has reported false, or after it wants no more.
+	Take() bool
+	// Read reads one message and gives it to whom it belongs. It reports whether
+	// the caller may read on.
+	Read() bool
+	Pass()
+}
+
+// WaitReading is Wait for a caller that may read for itself, as long as nothing but
+// the response comes for it.
+func (c *Call) WaitReading(ctx context.Context, caller mcp.Caller, limit time.Duration, reader Reader) (*jsonrpc.Message, error) {
+	if c.read(ctx, reader) {
+		return c.reply, c.err
+	}
+	return c.Wait(ctx, caller, limit)
+}
+
+// read reads, if the call may, until something has come for it. It reports whether
+// that is the response and nothing else: what else comes is delivered when somebody
+// else reads, since the caller may take its time.
+func (c *Call) read(ctx context.Context, reader Reader) bool {
+	if ctx.Err() != nil || !reader.Take() {
+		return false
+	}
+	defer reader.Pass()
+	for {
+		c.mu.Lock()
+		finished, more := c.finished, len(c.inbox) > 0
+		c.mu.Unlock()
+		if finished || more {
+			return finished && !more
+		}
+		if !reader.Read() {
+			return false
 		}
 	}
 }
@@ -251,7 +321,7 @@ func (c *Call) late(err error) (*jsonrpc.Message, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.finished {
-		return &c.reply, c.err
+		return c.reply, c.err
 	}
 	c.left = true
 	return nil, err
@@ -267,35 +337,39 @@ func (c *Call) Over() bool {
 
 // A waiter is one running Wait.
 type waiter struct {
-	call      *Call
-	caller    mcp.Caller
 	clock     clock
-	questions sync.WaitGroup
-	cancel    context.CancelFunc // ends the questions; nil while there were none
-	askCtx    context.Context    // of this one Wait
+	questions *questions // nil while there were none
 }
 
-func (w *waiter) deliver(ctx context.Context, it *item) {
+// questions are those that one running Wait has put.
+type questions struct {
+	open   sync.WaitGroup
+	ctx    context.Context // of this one Wait
+	cancel context.CancelFunc
+}
+
+func (w *waiter) deliver(ctx context.Context, call *Call, caller mcp.Caller, it *item) {
 	if it.ask == nil {
 		// An error means that the caller has gone, which ctx tells as well.
-		_ = w.caller.Notify(ctx, &it.n)
+		_ = caller.Notify(ctx, &it.n)
 		return
 	}
-	if w.cancel == nil {
-		w.askCtx, w.cancel = context.WithCancel(ctx)
+	if w.questions == nil {
+		w.questions = new(questions)
+		w.questions.ctx, w.questions.cancel = context.WithCancel(ctx)
 	}
-	ask, size := it.ask, it.size
-	w.questions.Go(func() {
-		defer w.call.closed(size)
-		ask(w.askCtx, w.caller)
+	ask, size, asking := it.ask, it.size, w.questions.ctx
+	w.questions.open.Go(func() {
+		defer call.closed(size)
+		ask(asking, caller)
 	})
 }
 
 func (w *waiter) stop() {
 	w.clock.stop()
-	if w.cancel != nil {
-		w.cancel()
-		w.questions.Wait()
+	if w.questions != nil {
+		w.questions.cancel()
+		w.questions.open.Wait()
 	}
 }
 
@@ -308,7 +382,7 @@ type clock struct {
 
 func newClock(limit time.Duration) clock {
 	c := clock{left: limit}
-	if limit > 0 {
+	if limit > 0 && limit < NoLimit {
 		c.started, c.timer = time.Now(), time.NewTimer(limit)
 	}
 	return c

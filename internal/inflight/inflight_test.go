@@ -307,3 +307,110 @@ func TestQuestionsAreBounded(t *testing.T) {
 		t.Errorf("%d very large questions", n)
 	}
 }
+
+// A scriptedReader is read by calls that read for themselves.
+type scriptedReader struct {
+	free          bool
+	reads         []func() // what each read brings; nil is the end of reading
+	taken, passed int
+}
+
+func (r *scriptedReader) Take() bool {
+	if r.free {
+		r.taken++
+	}
+	return r.free
+}
+
+func (r *scriptedReader) Read() bool {
+	next := r.reads[0]
+	r.reads = r.reads[1:]
+	if next == nil {
+		return false
+	}
+	next()
+	return true
+}
+
+func (r *scriptedReader) Pass() { r.passed++ }
+
+func TestCallThatReadsForItself(t *testing.T) {
+	progress := notification(mcp.NotificationProgress, `{"progress":1}`)
+	for _, tt := range []struct {
+		name  string
+		free  bool
+		reads func(call, other *inflight.Call) []func()
+		told  int // notifications
+		left  int // reads
+	}{
+		{"nobody else may read", false, func(call, _ *inflight.Call) []func() {
+			go call.Reply(reply)
+			return []func(){nil}
+		}, 0, 1},
+		{"its response comes", true, func(call, _ *inflight.Call) []func() {
+			return []func(){func() { call.Reply(reply) }, nil}
+		}, 0, 1},
+		{"others come first", true, func(call, other *inflight.Call) []func() {
+			return []func(){func() { other.Reply(reply) }, func() {}, func() { call.Reply(reply) }}
+		}, 0, 0},
+		{"it is told something, and reads no more", true, func(call, _ *inflight.Call) []func() {
+			return []func(){func() { call.Notify(progress); go call.Reply(reply) }, nil}
+		}, 1, 1},
+		{"it is told something before", true, func(call, _ *inflight.Call) []func() {
+			call.Notify(progress)
+			go call.Reply(reply)
+			return []func(){nil}
+		}, 1, 1},
+		{"reading ends", true, func(call, _ *inflight.Call) []func() {
+			time.AfterFunc(time.Millisecond, func() { call.Reply(reply) })
+			return []func(){func() {}, nil}
+		}, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var calls inflight.Calls
+			call, other := start(t, &calls, tool("a")), start(t, &calls, tool("b"))
+			r := &scriptedReader{free: tt.free, reads: tt.reads(call, other)}
+			var got recorder
+			m, err := call.WaitReading(t.Context(), &got, 0, r)
+			if err != nil || string(m.Body.Raw()) != "{}" {
+				t.Errorf("got %+v, %v", m, err)
+			}
+			if len(got.all()) != tt.told || len(r.reads) != tt.left || r.taken != r.passed {
+				t.Errorf("told %q; %d reads left; taken %d times, passed %d times", got.all(), len(r.reads), r.taken, r.passed)
+			}
+		})
+	}
+}
+
+func TestCallThatHasBeenGivenUpDoesNotRead(t *testing.T) {
+	var calls inflight.Calls
+	call := start(t, &calls, tool("a"))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := &scriptedReader{free: true}
+	if _, err := call.WaitReading(ctx, mcp.NoCaller{}, 0, r); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if r.taken != 0 {
+		t.Error("it took the right to read")
+	}
+}
+
+func TestPendingCallsAreCounted(t *testing.T) {
+	var calls inflight.Calls
+	a, b := start(t, &calls, tool("a")), start(t, &calls, tool("b"))
+	start(t, &calls, &mcp.Request{Method: mcp.MethodListen})
+	if n := calls.Pending(); n != 2 {
+		t.Errorf("%d are pending", n)
+	}
+	a.Reply(reply)
+	a.Finish(errors.New("late"))
+	a.End()
+	if n := calls.Pending(); n != 1 {
+		t.Errorf("%d are pending after a response", n)
+	}
+	b.End()
+	if n := calls.Pending(); n != 0 {
+		t.Errorf("%d are pending at the end", n)
+	}
+}

@@ -114,9 +114,11 @@ func checkApart(ctx context.Context, c *cell) error {
 	return err
 }
 
-// checkUndeclared has a server ask a client that has declared nothing.
+// checkUndeclared has a server ask a client that has declared nothing: nothing of
+// that comes to the client, not even to be refused.
 func checkUndeclared(ctx context.Context, c *cell) error {
-	return c.asClient(ctx, newWire(c.clientSide), c.undeclared("silent"), func(other *client.Client) error {
+	w := newWire(c.clientSide)
+	err := c.asClient(ctx, w, c.undeclared("silent"), func(other *client.Client) error {
 		for question := range boldQuestions {
 			got, err := textOf(other.CallTool(ctx, boldTool, map[string]any{"question": question}, nil))
 			if err != nil {
@@ -128,4 +130,8 @@ func checkUndeclared(ctx context.Context, c *cell) error {
 		}
 		return nil
 	})
+	if asked := w.questions(); len(asked) > 0 {
+		err = errors.Join(err, fmt.Errorf("the client was asked %q", asked))
+	}
+	return err
 }

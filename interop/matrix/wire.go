@@ -23,26 +23,38 @@ type wire struct {
 	mu      sync.Mutex
 	headers map[string][]string // values of Mcp-Param-* seen, by name; guarded by mu
 	ids     []string            // of tool calls sent; guarded by mu
+	asked   []string            // questions received; guarded by mu
 }
 
 func newWire(s side) *wire { return &wire{revision: s.revision, headers: map[string][]string{}} }
 
 // tap sees each message.
 func (w *wire) tap(outgoing bool, message []byte) {
-	if !outgoing {
-		return
-	}
 	v, err := jsonrpc.ParseValue(message)
 	if err != nil {
 		return
 	}
-	if method, _ := v.LookupString("method"); method != mcp.MethodCallTool {
-		return
-	}
+	method, _ := v.LookupString("method")
 	id, _ := v.Lookup("id")
+	result := v.Get("result")
+	kind, _ := result.LookupString("resultType")
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ids = append(w.ids, string(id))
+	switch {
+	case outgoing && method == mcp.MethodCallTool:
+		w.ids = append(w.ids, string(id))
+	case !outgoing && (method == mcp.MethodElicit || method == mcp.MethodCreateMessage || method == mcp.MethodListRoots):
+		w.asked = append(w.asked, method)
+	case !outgoing && kind == mcp.InputRequired:
+		w.asked = append(w.asked, kind)
+	}
+}
+
+// questions returns what was asked over the wire, by requests or by results.
+func (w *wire) questions() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.asked)
 }
 
 // callIDs returns the ids of the tool calls that were sent, in order.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/process"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
 )
@@ -49,6 +50,7 @@ const DefaultStartTimeout = 30 * time.Second
 type Conn struct {
 	*transport.Conn
 	child   *process.Process
+	output  output
 	running sync.WaitGroup
 	closing sync.Once
 	ended   chan struct{} // closed when the child and its group are gone
@@ -102,7 +104,8 @@ func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
 	widen(child.Stdin())
 	widen(child.Stdout())
 	c := &Conn{child: child, ended: make(chan struct{})}
-	link := transport.NewLineLink(&output{child: child}, child.Stdin(), c.end, transport.LineOptions{
+	c.output = output{child: child}
+	link := transport.NewLineLink(&c.output, child.Stdin(), c.end, transport.LineOptions{
 		MaxLine: o.MaxLine, MaxWait: cmp.Or(max(o.MaxCall, 0), transport.DefaultMaxCall), Explain: c.explain, Tap: o.Tap,
 	})
 	c.running.Go(c.watch)
@@ -128,15 +131,21 @@ const maxLastWords = 2 * time.Second
 // however late the reader comes to it.
 type output struct {
 	child *process.Process
-	until time.Time // when reading ends in any case; zero while the child runs
+	until time.Time // when reading ends in any case; zero while the child runs; owned by the reader
+
+	mu          sync.Mutex
+	deadline    time.Time // zero while the child runs, guarded by mu
+	interrupted bool      // guarded by mu
 }
 
 // Read implements [io.Reader].
 func (o *output) Read(p []byte) (int, error) {
-	stdout := o.child.Stdout()
-	n, err := stdout.Read(p)
+	n, err := o.child.Stdout().Read(p)
 	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err
+	}
+	if o.isInterrupted() {
+		return 0, jsonrpc.ErrInterrupted
 	}
 	now := time.Now()
 	if o.until.IsZero() {
@@ -145,10 +154,50 @@ func (o *output) Read(p []byte) (int, error) {
 	if now.After(o.until) {
 		return 0, err
 	}
-	if err := stdout.SetReadDeadline(now.Add(lastWords)); err != nil {
+	if err := o.readUntil(now.Add(lastWords)); err != nil {
 		return 0, err
 	}
-	return stdout.Read(p)
+	n, err = o.child.Stdout().Read(p)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) && o.isInterrupted() {
+		err = jsonrpc.ErrInterrupted
+	}
+	return n, err
+}
+
+// readUntil sets the deadline of a child that has exited.
+func (o *output) readUntil(deadline time.Time) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.deadline = deadline
+	if o.interrupted {
+		return nil
+	}
+	return o.child.Stdout().SetReadDeadline(deadline)
+}
+
+func (o *output) isInterrupted() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.interrupted
+}
+
+// Interrupt implements [transport.Interruptible].
+func (o *output) Interrupt() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.interrupted = true
+	// An error would say that it has been closed.
+	_ = o.child.Stdout().SetReadDeadline(time.Unix(1, 0))
+}
+
+// Resume implements [transport.Interruptible].
+func (o *output) Resume() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.interrupted {
+		o.interrupted = false
+		_ = o.child.Stdout().SetReadDeadline(o.deadline) // as above
+	}
 }
 
 // watch wakes the reader when the child has exited, even if something else holds
@@ -157,7 +206,7 @@ func (c *Conn) watch() {
 	select {
 	case <-c.child.Done():
 		// An error would say that it has been closed.
-		_ = c.child.Stdout().SetReadDeadline(time.Now())
+		_ = c.output.readUntil(time.Now())
 	case <-c.ended:
 	}
 }

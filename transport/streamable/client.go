@@ -117,6 +117,9 @@ type httpEra interface {
 	// cancel has the server stop working on call. Hangup closes the call's
 	// stream; it must be called, after whatever else tells the server.
 	cancel(ctx context.Context, call *inflight.Call, hangup context.CancelFunc)
+	// undisturbed reports whether nothing comes for a call but with its reply, and
+	// hanging up is all that cancels it.
+	undisturbed() bool
 	// batches reports whether the server may send batches.
 	batches() bool
 	// resumable reports whether a broken stream can be opened again.
@@ -272,15 +275,25 @@ func (c *Conn) start(f func()) bool {
 	return true
 }
 
-// depart runs the trip f of a call in a goroutine. The error says why no call
-// can be made any more.
-func (c *Conn) depart(f func()) error {
+// join has Close wait for the trip of a call, until trips and running are done. The
+// error says why no call can be made any more.
+func (c *Conn) join() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return c.err
 	}
 	c.trips.Add(1)
+	c.running.Add(1)
+	return nil
+}
+
+// depart is join for a trip f in a goroutine.
+func (c *Conn) depart(f func()) error {
+	if err := c.join(); err != nil {
+		return err
+	}
+	defer c.running.Done()
 	c.running.Go(f)
 	return nil
 }

@@ -203,7 +203,7 @@ const cancelWait = 2 * time.Second
 // cancel tells the server before it closes the stream: some servers forget a
 // request whose stream has gone, and what they are told of it then.
 func (e *legacyEra) cancel(ctx context.Context, call *inflight.Call, hangup context.CancelFunc) {
-	params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "requestId", Value: jsonrpc.IntID(call.ID).Raw()})
+	params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "requestId", Value: call.WireID().Raw()})
 	if !e.conn.start(func() {
 		defer hangup()
 		ctx, cancel := context.WithTimeout(ctx, cancelWait)
@@ -215,6 +215,8 @@ func (e *legacyEra) cancel(ctx context.Context, call *inflight.Call, hangup cont
 		hangup()
 	}
 }
+
+func (e *legacyEra) undisturbed() bool { return false }
 
 func (e *legacyEra) batches() bool {
 	e.mu.Lock()

@@ -18,13 +18,17 @@ type modernEra struct {
 
 	conn     *Conn
 	revision mcp.Revision
-	version  []string      // revision as a header
+	version  []string // revision as a header
+	stamp    *mcp.Stamp
 	listed   atomic.Bool   // all tools have been listed once
 	listing  chan struct{} // holds one value while they are being listed
 }
 
 func newModernEra(c *Conn, revision mcp.Revision) *modernEra {
-	return &modernEra{conn: c, revision: revision, version: []string{string(revision)}, listing: make(chan struct{}, 1)}
+	return &modernEra{
+		conn: c, revision: revision, version: []string{string(revision)}, stamp: mcp.NewStamp(revision),
+		listing: make(chan struct{}, 1),
+	}
 }
 
 // Handle implements [mcp.Handler]. A call that the server refuses because of its
@@ -124,9 +128,9 @@ func (e *modernEra) trip(call *inflight.Call) (*trip, error) {
 	// Clients that share the connection may have chosen the same token.
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
-		token = jsonrpc.IntID(call.ID)
+		token = call.WireID()
 	}
-	params, edits := req.Params, mcp.EditsForModern(req, e.revision, token)
+	params, edits := req.Params, e.stamp.Edits(req, token)
 	if req.Method == mcp.MethodListen {
 		params = jsonrpc.Edited(&params, edits...)
 		params, edits = mcp.WithoutSession(&params), nil
@@ -193,6 +197,8 @@ func (stateless) accepted(*inflight.Call, *http.Response) error { return nil }
 
 // cancel does nothing: the stream has been closed.
 func (stateless) cancel(_ context.Context, _ *inflight.Call, hangup context.CancelFunc) { hangup() }
+
+func (stateless) undisturbed() bool { return true }
 
 func (stateless) batches() bool { return false }
 

@@ -47,7 +47,7 @@ func (e *bareEra) Handle(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	defer call.End()
 	t := &trip{
 		conn: e.conn, era: e, call: call, header: e.conn.newHeader(e),
-		body: jsonrpc.AppendRequest(nil, jsonrpc.IntID(call.ID), req.Method, &req.Params),
+		body: jsonrpc.AppendRequest(nil, call.WireID(), req.Method, &req.Params),
 	}
 	return t.run(ctx, caller)
 }

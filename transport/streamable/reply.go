@@ -270,11 +270,11 @@ func (c *cursor) wait(n int) time.Duration {
 // maxResumes is how often a stream is opened again that brings nothing new.
 const maxResumes = 3
 
-// follow takes the events of a reply up to the response, and opens the stream
+// respond takes the events of a reply up to the response, and opens the stream
 // again if it breaks and the revision has that (2025-11-25, transports,
 // Resumability). It returns the body of which there may be more, and why there
 // was no response.
-func (t *trip) follow(ctx context.Context, body io.ReadCloser) (io.ReadCloser, error) {
+func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, error) {
 	var at cursor
 	var broken error
 	for n := 0; ; n++ {

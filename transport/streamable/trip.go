@@ -32,6 +32,7 @@ type trip struct {
 	header http.Header
 	body   []byte
 
+	left     time.Duration               // of the time that the call may take, 0 for any; owned by run
 	status   atomic.Int32                // of the reply; 0 until there is one
 	answered atomic.Bool                 // by the reply to the POST
 	busy     atomic.Pointer[StatusError] // why the server did not take the request
@@ -44,7 +45,7 @@ func appendRequest(call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.E
 	for i := range edits {
 		size += len(edits[i].Name) + len(edits[i].Value)
 	}
-	return jsonrpc.AppendRequest(make([]byte, 0, size), jsonrpc.IntID(call.ID), call.Request.Method, params, edits...)
+	return jsonrpc.AppendRequest(make([]byte, 0, size), call.WireID(), call.Request.Method, params, edits...)
 }
 
 // run sends the request and waits for its result.
@@ -52,20 +53,13 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	if ctx.Err() != nil {
 		return mcp.Result{}, givenUp(ctx, t.method(), mcp.NotSent, context.Cause(ctx))
 	}
-	// The stream may outlive ctx a little: see cancel of the eras.
+	t.left = t.limit()
 	sending, stop := context.WithCancel(t.conn.ctx)
-	err := t.conn.depart(func() {
-		defer stop()
-		body := t.exchange(&tripContext{sending, ctx})
-		t.conn.trips.Done()
-		// The caller need not wait for this.
-		discard(body)
-	})
-	if err != nil {
+	if err := t.leave(ctx, &tripContext{sending, ctx}, stop); err != nil {
 		stop()
 		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: err}
 	}
-	m, err := t.call.Wait(ctx, caller, t.limit())
+	m, err := t.call.Wait(ctx, caller, t.left)
 	if err != nil {
 		return mcp.Result{}, t.failed(ctx, err, stop)
 	}
@@ -80,6 +74,21 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	}
 	transport.Lend(caller, m.Memory, recycle)
 	return mcp.Result{Value: m.Body}, nil
+}
+
+// leave has the request sent and its reply read. Sending is its own context, which
+// hangup ends.
+func (t *trip) leave(ctx, sending context.Context, hangup context.CancelFunc) error {
+	if t.mayGoDirect() {
+		return t.direct(ctx, sending, hangup)
+	}
+	return t.conn.depart(func() {
+		defer hangup()
+		rest := t.exchange(sending)
+		t.conn.trips.Done()
+		// The caller need not wait for this.
+		discard(rest)
+	})
 }
 
 // A tripContext ends with its trip and has the values of the call.
@@ -170,32 +179,53 @@ func givenUp(ctx context.Context, method string, outcome mcp.Outcome, err error)
 // exchange makes the POST, reads its reply to the response, and ends the call.
 // It returns the body of which there may be more.
 func (t *trip) exchange(ctx context.Context) io.ReadCloser {
-	resp, err := t.conn.send(ctx, http.MethodPost, t.body, t.header)
+	resp, err := t.post(ctx)
 	if err != nil {
 		t.call.Finish(err)
 		return http.NoBody
 	}
-	t.status.Store(int32(resp.StatusCode))
 	if err := t.era.accepted(t.call, resp); err != nil {
 		t.call.Finish(err)
 		return resp.Body
 	}
 	if isEventStream(resp) {
-		body := resp.Body
-		if t.limit() == 0 {
-			body = &pulse{ReadCloser: body}
-		}
-		rest, err := t.follow(ctx, body)
-		t.call.Finish(err)
-		return rest
+		return t.follow(ctx, resp.Body)
 	}
-	whole, err := t.readReply(resp)
+	rest, err := t.readWhole(resp)
 	t.call.Finish(err)
+	return rest
+}
+
+// follow reads an event stream to the response and ends the call. It returns the
+// body of which there may be more.
+func (t *trip) follow(ctx context.Context, body io.ReadCloser) io.ReadCloser {
+	if t.limit() == 0 {
+		body = &pulse{ReadCloser: body}
+	}
+	rest, err := t.respond(ctx, body)
+	t.call.Finish(err)
+	return rest
+}
+
+// post makes the POST. After an error there is nothing to read.
+func (t *trip) post(ctx context.Context) (*http.Response, error) {
+	resp, err := t.conn.send(ctx, http.MethodPost, t.body, t.header)
+	if err != nil {
+		return nil, err
+	}
+	t.status.Store(int32(resp.StatusCode))
+	return resp, nil
+}
+
+// readWhole takes the response from a reply that is no event stream. It returns the
+// body of which there may be more.
+func (t *trip) readWhole(resp *http.Response) (io.ReadCloser, error) {
+	whole, err := t.readReply(resp)
 	if whole {
 		_ = resp.Body.Close()
-		return http.NoBody
+		return http.NoBody, err
 	}
-	return resp.Body
+	return resp.Body, err
 }
 
 func isEventStream(resp *http.Response) bool {

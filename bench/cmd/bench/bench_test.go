@@ -34,6 +34,7 @@ func TestRun(t *testing.T) {
 		"## Targets", "not measured", "## Streamable HTTP, 2026-07-28, 64 KiB", "## stdio, 2026-07-28, 100 B",
 		"| 2 | floor |", "| 2 | floor-typed |", "| floor-bridge |", "## Heap per call", "## Subscriptions over HTTP", "| floor-listen |",
 		"## Clients of `floor`, HTTP, 2026-07-28, 64 KiB", "| 2 | raw |",
+		"| CPU per call | × raw | × net-http | p50 |",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in the report", want)

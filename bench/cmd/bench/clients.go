@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/bench/internal/contest"
@@ -83,6 +85,9 @@ func (m *meter) measureClient(ctx context.Context, rep int, cl cell, c *contest.
 	return nil
 }
 
+// toRaw is the column of the processor time to that of the raw client.
+const toRaw = 3
+
 // renderClients writes the tables of clients.
 func renderClients(b *bytes.Buffer, r *results) {
 	for _, t := range []transport{clientHTTP, clientStdio} {
@@ -91,17 +96,27 @@ func renderClients(b *bytes.Buffer, r *results) {
 			if c.Revision != group.Revision || c.Size != group.Size {
 				group = c
 				fmt.Fprintf(b, "\n## Clients of `floor`, %s, %s, %s\n\nCPU is that of the client.\n\n", shortTitle(t), c.Revision, size(c.Size))
-				row(b, "in flight", "client", "CPU per call", "× raw", "p50", "× raw", "calls/s", "peak memory")
-				rule(b, "rlrrrrrr")
+				head := []string{"in flight", "client", "CPU per call", "× raw", "p50", "× raw", "calls/s", "peak memory"}
+				if t == clientHTTP {
+					head = slices.Insert(head, toRaw+1, "× net-http")
+				}
+				row(b, head...)
+				rule(b, "rl"+strings.Repeat("r", len(head)-2))
 			}
 			for _, k := range contest.Clients() {
 				if r.spread(c, k.Name, perSecond).N == 0 {
 					continue
 				}
-				row(b, strconv.Itoa(c.InFlight), k.Name,
+				cells := []string{
+					strconv.Itoa(c.InFlight), k.Name,
 					median(r.spread(c, k.Name, cpuPerCall), latency), between(r.ratio(c, k.Name, cpu), plain),
 					median(r.spread(c, k.Name, p50), latency), between(r.ratio(c, k.Name, p50), plain),
-					median(r.spread(c, k.Name, perSecond), count), median(r.spread(c, k.Name, peak), mebibytes))
+					median(r.spread(c, k.Name, perSecond), count), median(r.spread(c, k.Name, peak), mebibytes),
+				}
+				if t == clientHTTP {
+					cells = slices.Insert(cells, toRaw+1, between(r.toNetHTTP(c, k.Name, cpu), plain))
+				}
+				row(b, cells...)
 			}
 		}
 	}

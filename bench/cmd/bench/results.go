@@ -130,6 +130,12 @@ func (r *results) toTyped(c cell, contestant string, m metric) spread {
 	return r.ratioTo(c, contestant, m, r.figures(c, contest.FloorTyped, m))
 }
 
+// toNetHTTP is ratio to the client that is net/http and nothing else; no figures over
+// anything but HTTP.
+func (r *results) toNetHTTP(c cell, contestant string, m metric) spread {
+	return r.ratioTo(c, contestant, m, r.figures(c, contest.NetHTTP, m))
+}
+
 // toPeer is ratio to the typed tool of another project that had the most calls a
 // second in that repetition, among those that check their arguments or among the
 // others.
