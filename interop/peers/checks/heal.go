@@ -31,6 +31,10 @@ const (
 	unreachable = "unreachable, not sent"
 )
 
+// endLimit is how long a call may go on without its server: over HTTP with sessions
+// its stream is opened again for 7 s, in which the server may not be there again yet.
+const endLimit = 12 * time.Second
+
 // healLimit is how long a server may take to be there again.
 const healLimit = 15 * time.Second
 
@@ -121,7 +125,7 @@ func (r *runner) kill(ctx context.Context, healer Healer) (string, error) {
 	}
 	select {
 	case err = <-ended:
-	case <-time.After(5 * time.Second):
+	case <-time.After(endLimit):
 		return "", errors.New("the call goes on without its server")
 	}
 	if how := healer.Outcome(err); how != lost {
