@@ -38,16 +38,6 @@ func checkDiscover(ctx context.Context, c *cell) error {
 	return c.checkKnown(ctx)
 }
 
-// declared returns the capabilities that the server is to see: the client's own, and
-// the tasks that a bridge awaits for legacy clients, who do not know those of 2026-07-28.
-func (c *cell) declared() string {
-	own := c.user.capabilities()
-	if c.clientSide.revision.Era() == mcp.Modern || c.serverSide.revision.Era() == mcp.Legacy || c.serverSide.name == "memory-modern" {
-		return own
-	}
-	return strings.Replace(own, `"roots"`, `"extensions":{"io.modelcontextprotocol/tasks":{}},"roots"`, 1)
-}
-
 // checkKnown asserts what the server knows of the client. It can be asked, so that
 // the connection to a legacy server is its own.
 func (c *cell) checkKnown(ctx context.Context) error {
