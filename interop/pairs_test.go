@@ -9,8 +9,8 @@ import (
 // Each pair that is named has rows without mcpsplice and with it.
 func TestNamedPairsExist(t *testing.T) {
 	for _, pairs := range onlyThrough {
-		for _, server := range strings.Split(pairs.servers, ",") {
-			for _, client := range strings.Split(pairs.clients, ",") {
+		for server := range strings.SplitSeq(pairs.servers, ",") {
+			for client := range strings.SplitSeq(pairs.clients, ",") {
 				direct, through := 0, 0
 				for _, r := range rows() {
 					switch {

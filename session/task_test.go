@@ -167,6 +167,7 @@ func TestTaskIsAwaitedForALegacyClient(t *testing.T) {
 // cancelled.
 func TestTaskThatDoesNotSucceed(t *testing.T) {
 	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Public: "gone"}
+	unreachable := &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent}
 	refused := func(m string) error {
 		v := jsonrpc.Trusted([]byte(`{"code":-32602,"message":"` + m + `"}`))
 		return jsonrpc.ReadError(&v)
@@ -188,6 +189,8 @@ func TestTaskThatDoesNotSucceed(t *testing.T) {
 		{"a state that is none", working, []string{`"status":"paused"`}, nil, `error -32603 Internal error: bad reply: the server's answer about the task is not one`, true},
 		{"cannot be looked at", working, []string{working}, func(int) error { return lost },
 			`error -32603 Internal error: connection lost: gone {"mcpsplice":{"kind":"connection lost","outcome":"maybe executed"}}`, true},
+		{"cannot be reached any more", working, []string{working}, func(int) error { return unreachable },
+			`error -32603 Internal error: unreachable {"mcpsplice":{"kind":"unreachable","outcome":"maybe executed"}}`, true},
 		{"can be looked at again", working, []string{working}, func(n int) error {
 			if n%5 > 0 && n < 10 {
 				return lost

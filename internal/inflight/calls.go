@@ -288,9 +288,10 @@ func (c *Call) missed() {
 // nobody's. Questions that were never put learn that by a context that has
 // ended.
 func (c *Call) End() {
+	c.calls.end(c)
 	c.Finish(context.Canceled)
 	items, _, _ := c.take()
-	c.calls.remove(c)
+	c.calls.keep(c.release())
 	for i := range items {
 		if items[i].ask != nil {
 			items[i].ask(ended, mcp.NoCaller{})
@@ -298,12 +299,10 @@ func (c *Call) End() {
 	}
 }
 
-// remove takes a call that has ended out of those in flight.
-func (c *Calls) remove(call *Call) {
-	wake := call.release()
+// keep keeps a channel that nobody uses for another call.
+func (c *Calls) keep(wake chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.end(call)
 	if wake != nil && len(c.wakes) < maxWakes {
 		c.wakes = append(c.wakes, wake)
 	}

@@ -19,8 +19,10 @@ const (
 	maxLeft = 1024 // further ones take the place of any
 )
 
-// end takes a call out of those in flight. c.mu is held.
+// end takes a call out of those in flight.
 func (c *Calls) end(call *Call) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if _, there := c.calls[call.ID]; !there {
 		return
 	}
