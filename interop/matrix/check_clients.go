@@ -80,7 +80,7 @@ func checkEqualIDs(ctx context.Context, c *cell) error {
 			equal++
 		}
 	}
-	if c.clientSide.name != "memory-modern" && equal < calls/2 {
+	if !c.clientSide.direct && equal < calls/2 {
 		return fmt.Errorf("the clients' ids are not equal: %q, %q", wires[0].callIDs(), wires[1].callIDs())
 	}
 	return nil

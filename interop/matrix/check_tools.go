@@ -54,7 +54,7 @@ func (c *cell) checkKnown(ctx context.Context) error {
 		return err
 	}
 	want := c.serverSide.revision
-	if c.serverSide.name == "memory-modern" {
+	if c.serverSide.direct {
 		want = known.Revision // that of the client, if it has one: there is no wire
 	}
 	if known.Revision != want {
@@ -70,8 +70,7 @@ func (c *cell) checkKnown(ctx context.Context) error {
 // tasks, which the bridge itself awaits at a modern server for legacy clients.
 func (c *cell) declared() string {
 	declared := c.user.capabilities()
-	hasWire := c.serverSide.name != "memory-modern"
-	if c.clientSide.era == mcp.Modern || c.serverSide.era == mcp.Legacy || !hasWire {
+	if c.clientSide.era == mcp.Modern || c.serverSide.era == mcp.Legacy || c.serverSide.direct {
 		return declared
 	}
 	return strings.Replace(declared, `"roots"`, `"extensions":{"`+mcp.ExtensionTasks+`":{}},"roots"`, 1)

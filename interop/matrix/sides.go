@@ -12,6 +12,8 @@ type side struct {
 	name     string
 	era      mcp.Era
 	revision mcp.Revision
+	// direct tells that there is no wire, but a handler that is called.
+	direct bool
 	// http tells that messages travel with HTTP headers of their own.
 	http bool
 	// process tells that a server of this side is a process of its own, a child
@@ -29,7 +31,7 @@ type reach func(w *wire) client.Target
 // further line.
 var sides = []side{
 	{name: "memory-legacy", era: mcp.Legacy, revision: mcp.NewestLegacy, open: openMemory},
-	{name: "memory-modern", era: mcp.Modern, revision: mcp.NewestModern, open: openDirect},
+	{name: "memory-modern", era: mcp.Modern, revision: mcp.NewestModern, direct: true, open: openDirect},
 	{name: "stdio-legacy", era: mcp.Legacy, revision: mcp.NewestLegacy, process: true, open: openStdio},
 	{name: "stdio-modern", era: mcp.Modern, revision: mcp.NewestModern, process: true, open: openStdio},
 	{name: "http-legacy", era: mcp.Legacy, revision: mcp.NewestLegacy, http: true, open: openHTTP},
