@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,8 @@ import (
 type oldServer struct {
 	*peer
 	stream chan string // what is still to be written to the stream; closed at its end
+
+	streams atomic.Int32 // so far; only the last one is written to
 }
 
 // newOldServer returns a server at /sse whose stream begins with a text. POSTs
@@ -43,11 +46,16 @@ func (s *oldServer) origin() string {
 }
 
 func (s *oldServer) serveStream(w http.ResponseWriter, r *http.Request, begin string) {
+	n := s.streams.Add(1)
 	writeStream(w, begin)
 	for {
 		select {
 		case text, more := <-s.stream:
-			if !more {
+			switch {
+			case !more:
+				return
+			case n != s.streams.Load(): // its client has gone, and we have not noticed
+				s.stream <- text
 				return
 			}
 			writeMore(w, text)
