@@ -310,6 +310,10 @@ func (r *run) room(ctx context.Context) error {
 			r.problem(-1, "%d calls can be parked, not %d: some are left", asked.Load(), maxParked)
 			return nil
 		}
+		// A call that was left may have ended the server after the last round.
+		if err := r.revive(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
