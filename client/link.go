@@ -179,13 +179,15 @@ func (l *link) failed() {
 	l.failures = append(l.failures, time.Now())
 }
 
-// attemptFailed counts an attempt that has failed. A server that exits at the probe
-// for its era was started twice.
+// attemptFailed counts an attempt that has failed, and keeps why: a call that waited
+// for it may look before the state changes. A server that exits at the probe for its
+// era was started twice.
 func (l *link) attemptFailed(err error) {
 	l.failed()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attempts++
+	l.err = err
 	l.starts = 1
 	if errors.Is(err, transport.ErrProbeEnded) {
 		l.failures = append(l.failures, l.failures[len(l.failures)-1])
