@@ -4,8 +4,11 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -62,6 +65,49 @@ func TestQuestionMovesToAnotherCallOfItsClient_B151(t *testing.T) {
 			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 " + tt.want}) {
 				t.Errorf("answered %q", got)
 			}
+		})
+	}
+}
+
+// TestQuestionMovesWithTheErrorOfAClientThatLeaves: a client may answer with an error
+// what makes it leave its call, and cancel that a moment later.
+func TestQuestionMovesWithTheErrorOfAClientThatLeaves_B151(t *testing.T) {
+	const never = time.Hour
+	for _, tt := range []struct {
+		name   string
+		code   int
+		leaves time.Duration // after the error
+		ends   time.Duration
+		want   string
+	}{
+		{"at once", -32603, 0, never, `{"from":"second"}`},
+		{"a moment later", -32603, 400 * time.Millisecond, never, `{"from":"second"}`},
+		{"much later", -32603, time.Second, never, `error -32603`},
+		{"never", -32603, never, never, `error -32603`},
+		{"its call is answered", -32603, never, 100 * time.Millisecond, `error -32603`},
+		{"its user says no", -1, 0, never, `error -1`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, started := held()
+				c := connected(t, w, asksEverything)
+				handle(t, c, toolCall(legacyMeta("a", "")), answering("second"))
+				receive(t, "the second call", started)
+				refusing := newListener()
+				refusing.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+					return mcp.Result{}, &jsonrpc.Error{Code: tt.code}
+				}
+				first := handle(t, c, toolCall(legacyMeta("a", "")), refusing)
+				call := receive(t, "the first call", started)
+				c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
+				leaving := time.AfterFunc(tt.leaves, first.cancel)
+				defer leaving.Stop()
+				ending := time.AfterFunc(tt.ends, func() { answer(call, "{}") })
+				defer ending.Stop()
+				if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 " + tt.want}) {
+					t.Errorf("answered %q", got)
+				}
+			})
 		})
 	}
 }

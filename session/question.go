@@ -3,7 +3,6 @@ package session
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -73,46 +72,31 @@ func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
 	c.refuse(ctx, q)
 }
 
-// askFirst puts a question on the call on, nil for the one that it belongs to, and
-// reports whether that is possible. Several is as whomToAsk has it.
-func (c *Client) askFirst(ctx context.Context, q *question, on *inflight.Call) (asked, several bool) {
-	if on != nil {
-		return c.ask(ctx, q, on), false
-	}
-	for {
-		on, several = c.whomToAsk(q.req)
-		if on == nil {
-			return false, several
-		}
-		q.guessed, q.client = true, on.Client()
-		if c.ask(ctx, q, on) {
-			return true, false
-		}
-		if !on.Over() {
-			return false, false
-		}
-		// It ended in between, and the question is another call's.
-	}
-}
-
 // ask has the client of a call asked, and reports whether that is possible.
 func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 	q.era = on.Request.Meta.Revision.Era()
 	q.carried = append(q.carried, on.ID)
 	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
 		result, err := q.put(askCtx, caller)
-		if err != nil && !isWire(err) && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
-			return
-		}
 		if err == nil {
 			c.answeredByTask(q.req, &result, on)
 		}
 		if err == nil && q.task != "" {
 			result.Value = mcp.WithRelatedTask(&result.Value, q.task)
 		}
-		defer c.forget(q)
-		q.wait = answerWait
-		c.conclude(ctx, q, result, err)
+		if isWire(err) && !saysNo(err) && c.elsewhere(q) != nil {
+			awaitEnd(askCtx, leavingWait)
+		}
+		switch {
+		case err == nil:
+			c.conclude(ctx, q, result, nil)
+		case askCtx.Err() == nil:
+			c.unanswered(ctx, q, on, err)
+		default:
+			// A server that learnt of the question first would go on with a tool
+			// that it is about to be told to give up.
+			on.Then(func() { c.unanswered(ctx, q, on, err) })
+		}
 	})
 }
 
@@ -127,9 +111,11 @@ func (q *question) put(ctx context.Context, caller mcp.Caller) (mcp.Result, erro
 	return caller.Ask(ctx, q.req)
 }
 
-// conclude answers a question, unless the server has withdrawn it. The end of a
-// call that carries a question for the roots is not the client's answer.
+// conclude answers a question, unless the server has withdrawn it. The end of a call
+// that carries a question for the roots is not the client's answer.
 func (c *Client) conclude(ctx context.Context, q *question, result mcp.Result, err error) {
+	defer c.forget(q)
+	q.wait = answerWait
 	switch {
 	case q.withdrawn.Err() != nil:
 	case err == nil:
@@ -140,58 +126,6 @@ func (c *Client) conclude(ctx context.Context, q *question, result mcp.Result, e
 	default:
 		c.reply(ctx, q.wait, q.id, mcp.Result{}, err)
 	}
-}
-
-// askElsewhere puts a question on another call of the same client, if the one that
-// carried it by our guess has ended, or cannot: it is that other one's, most likely,
-// and its server waits. It reports false if there is none.
-func (c *Client) askElsewhere(ctx context.Context, q *question) bool {
-	if !q.guessed || q.req.Method == mcp.MethodListRoots {
-		return false
-	}
-	for {
-		next := c.calls.Of(q.client, func(call *inflight.Call) bool {
-			return canCarry(call.Request) && !slices.Contains(q.carried, call.ID)
-		})
-		if next == nil || c.ask(ctx, q, next) {
-			return next != nil
-		}
-	}
-}
-
-// whomToAsk returns the call that a question outside any stream belongs to: one
-// in flight, or the only session that listens. Several says that it may belong to
-// either of several clients, between whom nobody guesses.
-//
-// Roots are asked for on the server's own account, most often while a call that
-// has nothing to do with them is in flight and soon over: for them the session
-// comes first.
-//
-// So does what a server wants of a task that its client works on: it may wait for
-// longer than any call.
-func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool) {
-	if isTaskRequest(req.Method) {
-		if owner, known := c.tasks.ofClient(mcp.TaskID(&req.Params)); known {
-			return c.listenerOf(owner), false
-		}
-	}
-	listener, sessions := c.sessionListeners()
-	if listener != nil && (req.Method == mcp.MethodListRoots || isTaskRequest(req.Method)) {
-		return listener, false
-	}
-	owner, several := c.calls.Owner(canCarry)
-	if owner == nil && !several {
-		owner, several = listener, sessions
-	}
-	if owner != nil && c.calls.LeftByOthers(owner.Client()) {
-		return nil, true
-	}
-	return owner, several
-}
-
-// canCarry reports whether a client can be asked something under a request.
-func canCarry(req *mcp.Request) bool {
-	return req.Meta.Revision.Era() == mcp.Legacy || mcp.MayNeedInput(req.Method) || req.Method == mcp.MethodTaskResult
 }
 
 // open keeps a question, so that it can be withdrawn.
@@ -227,104 +161,6 @@ func (c *Client) withdraw(n *mcp.Notification) {
 	if q != nil {
 		q.withdraw()
 	}
-}
-
-// capabilityFor names the client capability that a question needs.
-var capabilityFor = map[string]string{
-	mcp.MethodElicit:        "elicitation",
-	mcp.MethodCreateMessage: "sampling",
-	mcp.MethodListRoots:     "roots",
-}
-
-// declares reports whether a client with these capabilities can be asked a
-// question. Of questions that are not the protocol's it decides itself.
-func declares(capabilities []byte, method string) bool {
-	name, known := capabilityFor[method]
-	if !known {
-		return true
-	}
-	v := jsonrpc.Trusted(capabilities)
-	_, ok := v.Lookup(name)
-	return ok
-}
-
-// checkMode returns why a client with these capabilities must not be sent an
-// elicitation of a mode. Who declares no mode has that of forms (2025-11-25,
-// client/elicitation, Capabilities and Error Handling).
-func checkMode(capabilities []byte, req *mcp.Request) error {
-	if req.Method != mcp.MethodElicit {
-		return nil
-	}
-	mode, ok := req.Params.LookupString("mode")
-	if !ok {
-		mode = "form"
-	}
-	v := jsonrpc.Trusted(capabilities)
-	elicitation := v.Get("elicitation")
-	_, declared := elicitation.Lookup(mode)
-	_, onlyURL := elicitation.Lookup("url")
-	if declared || mode == "form" && !onlyURL {
-		return nil
-	}
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: the client has not declared the elicitation mode %.20q", mode)
-}
-
-// isWire reports whether an error says itself how it is to be answered.
-func isWire(err error) bool {
-	_, ok := errors.AsType[*jsonrpc.Error](err)
-	return ok
-}
-
-// Refusal returns the answer to a server's question that nobody can be asked: an
-// elicitation is answered as by a user who closes the dialog, and what the
-// client did not declare is an unknown method.
-func Refusal(method string, capabilities []byte) (mcp.Result, error) {
-	switch _, known := capabilityFor[method]; {
-	case !known || !declares(capabilities, method):
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
-	case method == mcp.MethodElicit:
-		return mcp.RawResult([]byte(`{"action":"cancel"}`)), nil
-	}
-	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError, "Internal error: nobody can be asked just now")
-}
-
-// refuse answers a question that nobody can be asked: one for the roots with those
-// that are known. Who has begun to listen since it came could not be told yet to be
-// asked for them.
-func (c *Client) refuse(ctx context.Context, q *question) {
-	result, err := Refusal(q.req.Method, c.opts.Capabilities)
-	if q.req.Method != mcp.MethodListRoots {
-		c.reply(ctx, q.wait, q.id, result, err)
-		return
-	}
-	known, ok := c.knownRoots()
-	if ok {
-		c.reply(ctx, q.wait, q.id, known, nil)
-		return
-	}
-	c.reply(ctx, q.wait, q.id, result, err)
-	c.mu.Lock()
-	late := c.listens != q.listens
-	c.mu.Unlock()
-	if late {
-		c.offerRoots(ctx)
-	}
-}
-
-// refuseToGuess answers a question that may belong to either of several clients.
-func (c *Client) refuseToGuess(ctx context.Context, q *question) {
-	n := c.unattributed.Add(1)
-	if n&(n-1) == 0 { // so that a server that asks on and on does not fill a log
-		c.opts.Logger.Warn("a question of the server was refused: several clients are served, and it does not say to whom it belongs",
-			"method", q.req.Method, "refused", n)
-	}
-	if q.req.Method == mcp.MethodListRoots {
-		c.mu.Lock()
-		c.roots.missed = true
-		c.mu.Unlock()
-	}
-	c.reply(ctx, q.wait, q.id, mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInternalError,
-		"Internal error: several clients are served, and the question does not say to whom it belongs"))
 }
 
 // Bounds of how long an answer waits for a server that does not read: with the

@@ -121,10 +121,22 @@ func (c *Conn) failed(ctx context.Context, call *inflight.Call, method string, e
 	abandoned := !ok || e.Kind == mcp.LimitExceeded
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
-	if abandoned && method != mcp.MethodInitialize && !c.sendCancelled(call.ID, string(e.Kind), cancelNow) {
-		c.start(func() { c.sendCancelled(call.ID, string(e.Kind), cancelWait) })
+	if abandoned && method != mcp.MethodInitialize {
+		c.cancel(call, string(e.Kind))
 	}
 	return e
+}
+
+// cancel tells the server that a call was left, without waiting for a server that
+// does not read.
+func (c *Conn) cancel(call *inflight.Call, reason string) {
+	told := call.Telling()
+	if c.sendCancelled(call.ID, reason, cancelNow) || !c.start(func() {
+		defer told()
+		c.sendCancelled(call.ID, reason, cancelWait)
+	}) {
+		told()
+	}
 }
 
 // Bounds of how long telling a server of a cancellation may wait for room in the

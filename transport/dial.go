@@ -206,12 +206,14 @@ func (c *Conn) Close() error {
 
 // start runs f in a goroutine that Close waits for, unless Close has been
 // called.
-func (c *Conn) start(f func()) {
+func (c *Conn) start(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
-		c.running.Go(f)
+	if c.closed {
+		return false
 	}
+	c.running.Go(f)
+	return true
 }
 
 // Noise returns how many messages of the server were passed over because they

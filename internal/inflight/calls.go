@@ -297,6 +297,10 @@ func (c *Call) End() {
 			items[i].ask(ended, mcp.NoCaller{})
 		}
 	}
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.settle()
 }
 
 // keep keeps a channel that nobody uses for another call.

@@ -55,6 +55,9 @@ type Call struct {
 	wake     chan struct{} // holds a value if there is news; nil until somebody waits
 	open     int           // questions that have not been answered
 	asked    int           // bytes of them
+	ended    bool          // End was called
+	telling  bool          // the peer is being told that the call was left
+	then     []func()      // what is to be done after that
 }
 
 // An item is a notification or, if ask is set, a question.

@@ -50,11 +50,56 @@ func (c *Call) answered() bool {
 	return c.finished && c.err == nil
 }
 
+// Left reports whether the call has ended without a response.
+func (c *Call) Left() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.left || c.finished && c.err != nil
+}
+
 // over tells that the peer has answered a call that had ended here.
 func (c *Calls) over(id int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.left, id)
+}
+
+// Telling says that the peer is about to be told that the call was left. Told must be
+// called when it has been, or cannot be.
+func (c *Call) Telling() (told func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.telling = true
+	return func() {
+		c.mu.Lock()
+		c.telling = false
+		c.mu.Unlock()
+		c.settle()
+	}
+}
+
+// Then has f called when the call has ended, and the peer has been told if it was
+// left. That may be at once.
+func (c *Call) Then(f func()) {
+	c.mu.Lock()
+	c.then = append(c.then, f)
+	c.mu.Unlock()
+	c.settle()
+}
+
+// settle does what is to be done after the end, if that has come.
+func (c *Call) settle() {
+	c.mu.Lock()
+	if !c.ended || c.telling {
+		c.mu.Unlock()
+		return
+	}
+	then := c.then
+	c.then = nil
+	c.mu.Unlock()
+	for _, f := range then {
+		f()
+	}
 }
 
 // expire forgets calls that were left long ago. c.mu is held.

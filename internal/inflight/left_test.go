@@ -1,13 +1,16 @@
 package inflight_test
 
 import (
+	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
 // TestCallsThatWereLeftCount: the peer may still work on a call that was given up, and
@@ -42,6 +45,60 @@ func TestCallsThatWereLeftCount_B151(t *testing.T) {
 					t.Errorf("the client's call is %v", got)
 				}
 			})
+		})
+	}
+}
+
+// TestWhatFollowsTheEnd: it waits until the peer has been told that the call was left.
+func TestWhatFollowsTheEnd_B151(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		do   func(call *inflight.Call, note func(string))
+		want []string
+	}{
+		{"after the end", func(call *inflight.Call, note func(string)) {
+			call.Then(func() { note("then") })
+			note("end")
+			call.End()
+		}, []string{"end", "then"}},
+		{"after it was told of", func(call *inflight.Call, note func(string)) {
+			told := call.Telling()
+			call.Then(func() { note("then") })
+			call.End()
+			note("told")
+			told()
+		}, []string{"told", "then"}},
+		{"told before the end", func(call *inflight.Call, note func(string)) {
+			call.Then(func() { note("then") })
+			call.Telling()()
+			note("end")
+			call.End()
+		}, []string{"end", "then"}},
+		{"wanted late", func(call *inflight.Call, note func(string)) {
+			call.End()
+			call.Then(func() { note("then") })
+		}, []string{"then"}},
+		{"by a question that was never put", func(call *inflight.Call, note func(string)) {
+			call.Ask(1, func(context.Context, mcp.Caller) { call.Then(func() { note("then") }) })
+			told := call.Telling()
+			call.End()
+			note("told")
+			told()
+		}, []string{"told", "then"}},
+		{"once", func(call *inflight.Call, note func(string)) {
+			call.Then(func() { note("then") })
+			call.End()
+			call.End()
+			call.Telling()()
+		}, []string{"then"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var calls inflight.Calls
+			var got []string
+			tt.do(start(t, &calls, tool("a")), func(what string) { got = append(got, what) })
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
 		})
 	}
 }

@@ -204,7 +204,9 @@ const cancelWait = 2 * time.Second
 // request whose stream has gone, and what they are told of it then.
 func (e *legacyEra) cancel(ctx context.Context, call *inflight.Call, hangup context.CancelFunc) {
 	params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "requestId", Value: call.WireID().Raw()})
+	told := call.Telling()
 	if !e.conn.start(func() {
+		defer told()
 		defer hangup()
 		ctx, cancel := context.WithTimeout(ctx, cancelWait)
 		defer cancel()
@@ -213,6 +215,7 @@ func (e *legacyEra) cancel(ctx context.Context, call *inflight.Call, hangup cont
 		}
 	}) {
 		hangup()
+		told()
 	}
 }
 

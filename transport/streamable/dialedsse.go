@@ -40,7 +40,8 @@ type dialedSSE struct {
 	last error // of the stream, once it has been read to its end; owned by the reader
 
 	mu      sync.Mutex
-	closed  bool // nothing is started any more, guarded by mu
+	closed  bool          // nothing is started any more, guarded by mu
+	newest  chan struct{} // closed when the newest of the other messages has been taken, guarded by mu
 	running sync.WaitGroup
 }
 
@@ -113,7 +114,10 @@ func (l *dialedSSE) ended(err error) ([]byte, error) {
 func (l *dialedSSE) Write(ctx context.Context, frame []byte, _ bool) error {
 	isOpening := l.opening.Load()
 	posted := make(chan error, 1)
+	previous, taken := l.queue()
 	err := l.start(ctx, l.others, frame, func(body []byte) {
+		defer close(taken)
+		awaitEither(previous, l.ctx.Done(), orderWait)
 		ctx, cancel := context.WithTimeout(l.ctx, postTimeout)
 		defer cancel()
 		err := l.post(ctx, body)
@@ -122,14 +126,48 @@ func (l *dialedSSE) Write(ctx context.Context, frame []byte, _ bool) error {
 		}
 		l.endIfLost(err)
 	})
-	if err != nil || !isOpening {
+	if err != nil {
+		close(taken)
 		return err
+	}
+	if !isOpening {
+		return nil
 	}
 	select {
 	case err := <-posted:
 		return err
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// orderWait is how long a message waits for the one before it to be taken. What is
+// said of a call, and then of its question, is to arrive in that order; but a server
+// that takes one message slowly is not to be kept from the others.
+const orderWait = time.Second
+
+// queue returns what is closed when the last message before this one has been taken,
+// and what is to be closed when this one has.
+func (l *dialedSSE) queue() (previous <-chan struct{}, taken chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	previous, taken = l.newest, make(chan struct{})
+	l.newest = taken
+	return previous, taken
+}
+
+// awaitEither waits for either of two, or as long as wait; it does not wait for what
+// is nil.
+func awaitEither(one, other <-chan struct{}, wait time.Duration) {
+	if one == nil {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-one:
+	case <-other:
+	case <-timer.C:
 	}
 }
 

@@ -85,6 +85,22 @@ func cancelReachesServer(t *testing.T, f *fixture) {
 	works(t, edge)
 }
 
+func cancelBeforeAnswer(t *testing.T, f *fixture) {
+	edge := f.dialAs(t, DialOptions{DialOptions: transport.DialOptions{Capabilities: []byte(`{"elicitation":{}}`)}})
+	for i := range 10 {
+		caller := &silent{asked: make(chan struct{})}
+		c := start(t, edge, tool(askTool, fmt.Sprintf(`{"key":"%d"}`, i)), caller)
+		<-caller.asked
+		c.cancel()
+		_, err := c.wait(t)
+		wantFailure(t, err, mcp.Cancelled, mcp.MaybeExecuted)
+		succeed(t, edge, awaitTool, fmt.Sprintf(`{"key":%q}`, ended(fmt.Sprint(i))))
+	}
+	if n := f.handler.misled(); n > 0 {
+		t.Errorf("%d of 10 questions failed before their call was cancelled", n)
+	}
+}
+
 func deadlineEndsCall(t *testing.T, f *fixture) {
 	edge := f.dial(t, 0)
 	const limit = 300 * time.Millisecond

@@ -19,6 +19,7 @@ const (
 	meetTool  = "meet"  // returns when n calls with the same key are there
 	holdTool  = "hold"  // announces key, and returns when it is cancelled, which it announces as well
 	deafTool  = "deaf"  // announces key, and returns when the handler is closed
+	askTool   = "ask"   // asks, and announces that the call was cancelled as hold does
 	awaitTool = "await" // returns when key has been announced
 )
 
@@ -34,6 +35,7 @@ type Handler struct {
 	mu        sync.Mutex
 	announced map[string]chan struct{} // closed when it has happened; guarded by mu
 	meetings  map[string]int           // calls that are there, guarded by mu
+	early     int                      // questions that failed before their call was cancelled, guarded by mu
 }
 
 // NewHandler returns a handler. [Handler.Close] lets its calls go.
@@ -106,6 +108,8 @@ func (h *Handler) call(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 		err := h.wait(ctx, nil)
 		h.announce(ended(args.Key))
 		return mcp.Result{}, err
+	case askTool:
+		return h.ask(ctx, caller, args.Key)
 	case deafTool:
 		h.announce(args.Key)
 		<-h.closed
@@ -134,6 +138,31 @@ func count(ctx context.Context, req *mcp.Request, caller mcp.Caller, n int) (mcp
 		}
 	}
 	return done()
+}
+
+// ask asks what is not answered.
+func (h *Handler) ask(ctx context.Context, caller mcp.Caller, key string) (mcp.Result, error) {
+	_, err := caller.Ask(ctx, &mcp.Request{
+		Method: mcp.MethodElicit,
+		Params: jsonrpc.Trusted([]byte(`{"message":"?","requestedSchema":{"type":"object","properties":{}}}`)),
+	})
+	if err == nil {
+		return done()
+	}
+	if ctx.Err() == nil {
+		h.mu.Lock()
+		h.early++
+		h.mu.Unlock()
+	}
+	h.announce(ended(key))
+	return mcp.Result{}, err
+}
+
+// misled returns how many questions failed before their call was cancelled.
+func (h *Handler) misled() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.early
 }
 
 // meet waits until n calls with a key are there.

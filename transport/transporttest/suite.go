@@ -57,25 +57,30 @@ func runEra(t *testing.T, serve Serve, era mcp.Era) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *fixture)
+		only mcp.Era // in which there is something to run; NoEra for both
 	}{
-		{"S1.39 notifications come in order and before the result", notificationsBeforeResult},
-		{"S1.34 calls are served concurrently", callsRunConcurrently},
-		{"errors of the server arrive as they are", errorsArrive},
-		{"B136 cancelling reaches the server", cancelReachesServer},
-		{"S1.59 a deadline ends a call and reaches the server", deadlineEndsCall},
-		{"S1.58 a call that has been given up is not sent", givenUpIsNotSent},
-		{"S1.52 closing ends calls in flight", closeEndsCalls},
-		{"S1.54 closing does not wait for a silent server", closeWithSilentServer},
-		{"S1.56 a server that vanishes ends calls in flight", vanishedServer},
-		{"B002 a reply beyond the limit fails its call only", overlongReply},
-		{"S2.43 a request beyond the limit fails alone", overlongRequest},
-		{"B001 messages of all sizes arrive intact", sizes},
-		{"S1.30 equal ids of concurrent clients are not crossed", equalIDs},
-		{"S1.30 equal tokens on one edge are not crossed", equalTokens},
+		{"S1.39 notifications come in order and before the result", notificationsBeforeResult, mcp.NoEra},
+		{"S1.34 calls are served concurrently", callsRunConcurrently, mcp.NoEra},
+		{"errors of the server arrive as they are", errorsArrive, mcp.NoEra},
+		{"B136 cancelling reaches the server", cancelReachesServer, mcp.NoEra},
+		{"B151 cancelling reaches the server before its question fails", cancelBeforeAnswer, mcp.Legacy},
+		{"S1.59 a deadline ends a call and reaches the server", deadlineEndsCall, mcp.NoEra},
+		{"S1.58 a call that has been given up is not sent", givenUpIsNotSent, mcp.NoEra},
+		{"S1.52 closing ends calls in flight", closeEndsCalls, mcp.NoEra},
+		{"S1.54 closing does not wait for a silent server", closeWithSilentServer, mcp.NoEra},
+		{"S1.56 a server that vanishes ends calls in flight", vanishedServer, mcp.NoEra},
+		{"B002 a reply beyond the limit fails its call only", overlongReply, mcp.NoEra},
+		{"S2.43 a request beyond the limit fails alone", overlongRequest, mcp.NoEra},
+		{"B001 messages of all sizes arrive intact", sizes, mcp.NoEra},
+		{"S1.30 equal ids of concurrent clients are not crossed", equalIDs, mcp.NoEra},
+		{"S1.30 equal tokens on one edge are not crossed", equalTokens, mcp.NoEra},
 	} {
+		if test.only != mcp.NoEra && test.only != era {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) {
 			handler := NewHandler()
-			f := &fixture{server: serve(t, handler), era: era}
+			f := &fixture{server: serve(t, handler), handler: handler, era: era}
 			// Before the server waits for its handler.
 			t.Cleanup(handler.Close)
 			test.run(t, f)
@@ -85,18 +90,24 @@ func runEra(t *testing.T, serve Serve, era mcp.Era) {
 
 // A fixture is one server and its clients.
 type fixture struct {
-	server Server
-	era    mcp.Era
+	server  Server
+	handler *Handler
+	era     mcp.Era
 }
 
 // dial connects a client.
 func (f *fixture) dial(t *testing.T, maxMessage int) transport.Edge {
 	t.Helper()
+	return f.dialAs(t, DialOptions{MaxMessage: maxMessage})
+}
+
+// dialAs connects a client in the fixture's era.
+func (f *fixture) dialAs(t *testing.T, opts DialOptions) transport.Edge {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	edge, err := f.server.Dial(ctx, DialOptions{
-		DialOptions: transport.DialOptions{Era: f.era}, MaxMessage: maxMessage,
-	})
+	opts.Era = f.era
+	edge, err := f.server.Dial(ctx, opts)
 	if err != nil {
 		t.Fatalf("connecting: %v", err)
 	}
@@ -221,6 +232,19 @@ func (l *listener) Notify(_ context.Context, n *mcp.Notification) error {
 // Ask implements [mcp.Caller].
 func (*listener) Ask(context.Context, *mcp.Request) (mcp.Result, error) {
 	return mcp.Result{}, mcp.ErrCannotAsk
+}
+
+// A silent caller does not answer until its call ends.
+type silent struct {
+	listener
+	asked chan struct{} // is sent a value for each question
+}
+
+// Ask implements [mcp.Caller].
+func (s *silent) Ask(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+	s.asked <- struct{}{}
+	<-ctx.Done()
+	return mcp.Result{}, context.Cause(ctx)
 }
 
 func (l *listener) lines() []string {
