@@ -42,7 +42,7 @@ func endOf(err error) string {
 	if err == nil {
 		return answered
 	}
-	if errors.Is(err, errLeft) {
+	if errors.Is(err, errLeft) || errors.Is(err, errNoRoom) {
 		return err.Error()
 	}
 	if failed, ok := errors.AsType[*mcp.CallError](err); ok {

@@ -208,7 +208,11 @@ func (p *player) play(ctx context.Context, o *Order) error {
 		}
 	}
 	err := call.Err
-	if err == nil && text(&call.Result) != wanted(o) {
+	switch {
+	case err != nil:
+	case refusedForRoom(&call.Result):
+		err = errNoRoom
+	case text(&call.Result) != wanted(o):
 		p.run.problem(p.round, "the call %s has the result %s", o.ID, call.Result.Raw())
 	}
 	if err != nil && ctx.Err() != nil {
@@ -216,6 +220,16 @@ func (p *player) play(ctx context.Context, o *Order) error {
 	}
 	p.run.end(p, o, ending{err, retry})
 	return err
+}
+
+// errNoRoom is how a call ended whose client could not be asked: calls that were left
+// take the room until their life ends, and rounds may be quicker.
+var errNoRoom = errors.New("too many calls were parked")
+
+// refusedForRoom reports whether a tool failed since its question was refused for that.
+func refusedForRoom(r *mcp.Result) bool {
+	failed, _ := r.Lookup("isError")
+	return string(failed) == "true" && strings.Contains(text(r), fmt.Sprintf("limit exceeded: %d calls wait", maxParked))
 }
 
 // errLeft is how a call ended for a client that did not answer.
