@@ -60,16 +60,29 @@ func newBackend(ctx context.Context, name string, handler mcp.Handler, opts *Bac
 
 // give gives the backend a client's request.
 func (b *backend) give(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	n := b.calls.Add(1)
-	defer b.calls.Add(-1)
-	if n > int64(b.maxCalls) {
+	if n, ok := b.enter(); !ok {
 		b.refused.Add(1)
 		return mcp.Result{}, &mcp.CallError{
 			Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxCalls", Outcome: mcp.NotSent,
-			Public: fmt.Sprintf("%d calls of backend %q are in flight, the limit is %d", n-1, b.name, b.maxCalls),
+			Public: fmt.Sprintf("%d calls of backend %q are in flight, the limit is %d", n, b.name, b.maxCalls),
 		}
 	}
+	defer b.calls.Add(-1)
 	return b.handler.Handle(ctx, req, caller)
+}
+
+// enter counts a call, unless there are as many as there may be, and returns how many
+// there were.
+func (b *backend) enter() (n int64, ok bool) {
+	for {
+		n = b.calls.Load()
+		if n >= int64(b.maxCalls) {
+			return n, false
+		}
+		if b.calls.CompareAndSwap(n, n+1) {
+			return n, true
+		}
+	}
 }
 
 // errPanicked is the error of a request of ours whose handler has panicked.

@@ -198,11 +198,12 @@ func (g *Gateway) notified(ctx context.Context, req *mcp.Request) error {
 			defer g.running.Done()
 			ctx, cancel := context.WithTimeout(b.ctx, g.opts.ListBudget)
 			defer cancel()
-			if b.calls.Add(1) <= int64(b.maxCalls) {
-				_, err := b.ask(ctx, copied, mcp.NoCaller{})
-				b.ended(g.opts.Logger, copied.Method, err)
+			if _, ok := b.enter(); !ok {
+				return
 			}
-			b.calls.Add(-1)
+			defer b.calls.Add(-1)
+			_, err := b.ask(ctx, copied, mcp.NoCaller{})
+			b.ended(g.opts.Logger, copied.Method, err)
 		}()
 	}
 	return ctx.Err()
