@@ -19,7 +19,7 @@ func personal(hints string) *fake {
 	b := newFake()
 	b.handle(mcp.MethodListTools, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
 		name := req.Meta.Principal.Subject + strings.Trim(string(req.Meta.Capabilities), `{}:"`)
-		return mcp.RawResult([]byte(fmt.Sprintf(`{"tools":[{"name":%q}]%s}`, name, hints))), nil
+		return mcp.RawResult(fmt.Appendf(nil, `{"tools":[{"name":%q}]%s}`, name, hints)), nil
 	})
 	return b
 }

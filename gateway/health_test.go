@@ -243,7 +243,7 @@ func TestListsThatAreNone(t *testing.T) {
 		n := 0
 		return func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
 			n++
-			return mcp.RawResult([]byte(fmt.Sprintf(`{"tools":[{"name":"t%d"}],"nextCursor":%s}`, n, next(n)))), nil
+			return mcp.RawResult(fmt.Appendf(nil, `{"tools":[{"name":"t%d"}],"nextCursor":%s}`, n, next(n))), nil
 		}
 	}
 	for _, tt := range []struct {

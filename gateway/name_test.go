@@ -172,14 +172,15 @@ func keysOf(m map[string][]string) []string {
 // both into the descriptions of its tools.
 func named(backend string, tools []string) *fake {
 	f := newFake()
-	text := `{"tools":[`
+	var text strings.Builder
+	text.WriteString(`{"tools":[`)
 	for i, name := range tools {
 		if i > 0 {
-			text += ","
+			text.WriteString(",")
 		}
-		text += string(mustJSON(map[string]string{"name": name, "description": backend + "\x00" + name}))
+		text.WriteString(string(mustJSON(map[string]string{"name": name, "description": backend + "\x00" + name})))
 	}
-	f.answer(mcp.MethodListTools, text+`]}`)
+	f.answer(mcp.MethodListTools, text.String()+`]}`)
 	f.handle(mcp.MethodCallTool, echoOf(backend))
 	return f
 }

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +17,8 @@ func library(name, template string, uris ...string) *fake {
 	f.answer(mcp.MethodListResourceTemplates, `{"resourceTemplates":[{"uriTemplate":"`+template+`","name":"t"}]}`)
 	f.handle(mcp.MethodReadResource, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
 		uri, _ := req.Params.LookupString("uri")
-		for _, known := range uris {
-			if uri == known {
-				return mcp.NewResult(map[string]string{"from": name})
-			}
+		if slices.Contains(uris, uri) {
+			return mcp.NewResult(map[string]string{"from": name})
 		}
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeResourceNotFound, "%s has none", name)
 	})
