@@ -56,7 +56,7 @@ func (br *branch) keep() {
 	for n, wait := 0, minRelisten; ctx.Err() == nil; n++ {
 		began := time.Now()
 		t := &twig{branch: br, again: n > 0}
-		req := &mcp.Request{Method: mcp.MethodListen, Params: br.filter.Params(), Meta: br.listener.meta}
+		req := newRequest(mcp.MethodListen, br.filter.Params(), &br.listener.meta)
 		_, err := br.backend.ask(ctx, req, t)
 		if t.isRefused(err) {
 			br.take(nil)

@@ -24,7 +24,8 @@ const maxInstructions = 32 << 10
 // discover asks a backend what it can do. One that does not know the question may be
 // able to do everything.
 func (b *backend) discover(ctx context.Context, meta *mcp.Metadata) (*capabilities, error) {
-	result, err := b.ask(ctx, &mcp.Request{Method: mcp.MethodDiscover, Params: jsonrpc.Trusted([]byte("{}")), Meta: *meta}, mcp.NoCaller{})
+	req := newRequest(mcp.MethodDiscover, jsonrpc.Trusted([]byte("{}")), meta)
+	result, err := b.ask(ctx, req, mcp.NoCaller{})
 	if hasCode(err, jsonrpc.CodeMethodNotFound) {
 		return everything(), nil
 	}

@@ -62,8 +62,7 @@ func (b *backend) list(ctx context.Context, k kind, meta *mcp.Metadata) (*list, 
 		if n == MaxPages {
 			return nil, tooLong(k, "MaxPages", n, MaxPages)
 		}
-		req := &mcp.Request{Method: methods[k], Params: at.params(), Meta: *meta}
-		page, err := b.ask(ctx, req, mcp.NoCaller{})
+		page, err := b.ask(ctx, newRequest(methods[k], at.params(), meta), mcp.NoCaller{})
 		if n == 0 && isEmptyList(err) {
 			return l, nil
 		}

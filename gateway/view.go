@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -254,4 +255,16 @@ func lasting(m *mcp.Metadata) mcp.Metadata {
 		Revision: m.Revision, Principal: m.Principal, Session: m.Session,
 		Client: bytes.Clone(m.Client), Capabilities: withoutTasks(bytes.Clone(m.Capabilities)),
 	}
+}
+
+// newRequest returns a request that the gateway makes for a client, with the metadata of
+// that: a modern one carries them in its params.
+func newRequest(method string, params jsonrpc.Value, meta *mcp.Metadata) *mcp.Request {
+	req := &mcp.Request{Method: method, Params: params, Meta: *meta}
+	if meta.Revision.Era() == mcp.Modern {
+		bare := *req
+		bare.Meta.Revision = "" // as if nothing were there yet
+		req.Params = mcp.ForModern(&bare, meta.Revision, jsonrpc.ID{})
+	}
+	return req
 }
