@@ -35,7 +35,7 @@ func as(subject, capabilities string) mcp.Metadata {
 // what another one was.
 func TestListsAreOfTheirPrincipal_B155(t *testing.T) {
 	b := personal(`,"ttlMs":60000,"cacheScope":"private"`)
-	g := newGateway(t, nil, map[string]mcp.Handler{"b": b})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
 	ann, bob, able := as("ann", `{}`), as("bob", `{}`), as("ann", `{"roots":{}}`)
 	want := map[string]mcp.Metadata{"ann": ann, "bob": bob, "annroots": able}
 	for range 2 {
@@ -80,7 +80,7 @@ func TestListsLastAsLongAsTheySay_B155(t *testing.T) {
 		t.Run(tt.hints, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := personal(tt.hints)
-				g := newGateway(t, nil, map[string]mcp.Handler{"b": b})
+				g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
 				listTools(t, g)
 				time.Sleep(tt.after)
 				result := do(t, g, mcp.MethodListTools, `{}`)
@@ -100,7 +100,7 @@ func TestChangesEndWhatIsKept_B155(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := personal(`,"ttlMs":60000`)
 		radio := newRadio(b)
-		g := newGateway(t, nil, map[string]mcp.Handler{"b": b})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
 		_, stop := listen(t, g, as("bob", `{}`), `{"toolsListChanged":true}`)
 		defer stop()
 		h := <-radio.calls
@@ -127,7 +127,7 @@ func TestChangesEndWhatIsKept_B155(t *testing.T) {
 
 // TestKeptListsAreBounded: those that were not used for longest are forgotten.
 func TestKeptListsAreBounded(t *testing.T) {
-	for name, opts := range map[string]*gateway.Options{"views": {MaxViews: 10}, "bytes": {MaxKept: 500}} {
+	for name, opts := range map[string]*gateway.Options{"views": {MaxViews: 10, ListBudget: patience, KeptBudget: patience}, "bytes": {MaxKept: 1000, ListBudget: patience, KeptBudget: patience}} {
 		t.Run(name, func(t *testing.T) {
 			b := personal(`,"ttlMs":60000`)
 			g := newGateway(t, opts, map[string]mcp.Handler{"b": b})

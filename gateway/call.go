@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -92,8 +93,9 @@ func (g *Gateway) mayOwn(b *backend, name string) bool {
 func (g *Gateway) lookup(v *view, k kind, name string) (route, bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
+	layers := g.layers(v)
 	for _, b := range g.backends {
-		l := g.known(v, b, k)
+		l := layers.list(b, k)
 		if l == nil {
 			continue
 		}
@@ -158,10 +160,39 @@ func forwarded(req *mcp.Request, edits []jsonrpc.Edit) *mcp.Request {
 		}
 	}
 	if len(edits) > 0 {
-		out.Params = jsonrpc.Edited(&req.Params, edits...)
-		out.Params = out.Params.Indexed()
+		out.Params = edited(&req.Params, edits)
 	}
 	return &out
+}
+
+// edited returns params with edits of members that differ, indexed. Large ones are not
+// passed over for that.
+func edited(params *jsonrpc.Value, edits []jsonrpc.Edit) jsonrpc.Value {
+	size := len(params.Raw()) + 64
+	for _, e := range edits {
+		size += len(e.Value)
+	}
+	b := jsonrpc.NewBuilder(size)
+	done := 0
+	for quoted, raw := range params.RawMembers() {
+		name := string(bytes.Trim(quoted, `"`))
+		if !isLegal(name) { // its form might change
+			v := jsonrpc.Edited(params, edits...)
+			return v.Indexed()
+		}
+		if i := slices.IndexFunc(edits, func(e jsonrpc.Edit) bool { return e.Name == name }); i >= 0 {
+			done++
+			if raw = edits[i].Value; raw == nil {
+				continue
+			}
+		}
+		b.AddRaw(name, raw)
+	}
+	if done < len(edits) {
+		v := jsonrpc.Edited(params, edits...)
+		return v.Indexed()
+	}
+	return b.Value()
 }
 
 // withoutTasks returns a client's capabilities without the extension of tasks.

@@ -109,7 +109,7 @@ func newPool(t *testing.T, dial func(ctx context.Context, opts transport.DialOpt
 func edges(t *testing.T) string {
 	t.Helper()
 	web := serveAt(t, newServer("new"), mcp.Modern)
-	g := newGateway(t, nil, map[string]mcp.Handler{
+	g := newGateway(t, unhurried, map[string]mcp.Handler{
 		"old": newPool(t, func(ctx context.Context, opts transport.DialOptions) (transport.Edge, error) {
 			command := stdio.Command{Path: os.Args[0], Env: map[string]string{childVar: "1"}}
 			return stdio.Dial(ctx, command, &stdio.DialOptions{DialOptions: opts})
@@ -276,7 +276,7 @@ func readsAndSubscribes(t *testing.T, c *client.Client) {
 func TestRealServerThatDies_B149_B154(t *testing.T) {
 	var mu sync.Mutex
 	var children []*stdio.Conn
-	g := newGateway(t, nil, map[string]mcp.Handler{
+	g := newGateway(t, unhurried, map[string]mcp.Handler{
 		"old": newPool(t, func(ctx context.Context, opts transport.DialOptions) (transport.Edge, error) {
 			c, err := stdio.Dial(ctx, stdio.Command{Path: os.Args[0], Env: map[string]string{childVar: "1"}}, &stdio.DialOptions{DialOptions: opts})
 			if err != nil {

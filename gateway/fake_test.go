@@ -95,6 +95,13 @@ func (f *fake) lastRequest() *mcp.Request {
 	return f.last
 }
 
+// Where time is that of the machine, nothing is late on a slow one. In synctest bubbles
+// the defaults are as good.
+var (
+	unhurried = &gateway.Options{ListBudget: patience, KeptBudget: patience}
+	hurried   = new(gateway.Options)
+)
+
 // newGateway returns a gateway over backends, given by name.
 func newGateway(t testing.TB, opts *gateway.Options, backends map[string]mcp.Handler) *gateway.Gateway {
 	t.Helper()

@@ -91,7 +91,7 @@ func TestHungCallsHarmNoOthers_B149(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung := newFake("x")
 		hung.hang(mcp.MethodCallTool)
-		g := newGateway(t, nil, map[string]mcp.Handler{"a": newFake("x"), "hung": hung})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "hung": hung})
 		listTools(t, g)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 200)
@@ -138,7 +138,7 @@ func TestLateListIsAnnounced_B149(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newFake("x")
 		slow.handle(mcp.MethodListTools, after(5*time.Second, newFake("x", "y")))
-		g := newGateway(t, nil, map[string]mcp.Handler{"a": newFake("x"), "slow": slow})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "slow": slow})
 		events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
 		defer stop()
 		if diff := cmp.Diff([]string{"a__x"}, listTools(t, g)); diff != "" {
@@ -181,7 +181,7 @@ func after(d time.Duration, f *fake) mcp.HandlerFunc {
 func TestLastKnownListIsShown_B149(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake("x")
-		g := newGateway(t, nil, map[string]mcp.Handler{"a": newFake("x"), "b": b})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "b": b})
 		want := listTools(t, g)
 		b.fail(mcp.MethodListTools, errCrashed)
 		if diff := cmp.Diff(want, listTools(t, g)); diff != "" {
@@ -215,7 +215,7 @@ func TestAnswersAreNoOlderThanTheirQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()
 		b.handle(mcp.MethodListTools, after(time.Second, newFake("old")))
-		g := newGateway(t, nil, map[string]mcp.Handler{"b": b})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
 		old := make(chan []string)
 		go func() { old <- listTools(t, g) }()
 		time.Sleep(100 * time.Millisecond)
@@ -283,7 +283,7 @@ func TestListsThatAreNone(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			b := newFake()
 			b.handle(mcp.MethodListTools, tt.handle)
-			g := newGateway(t, nil, map[string]mcp.Handler{"b": b})
+			g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
 			if diff := cmp.Diff(tt.want, listTools(t, g)); diff != "" {
 				t.Errorf("tools (-want +got):\n%s", diff)
 			}

@@ -76,7 +76,13 @@ type merger struct {
 
 // page returns the page of a merged list that begins at a position.
 func (g *Gateway) page(got []listed, k kind, from position, req *mcp.Request) mcp.Result {
-	m := &merger{kind: k, from: from, used: make(map[string]string)}
+	size, n := 0, 0
+	for _, l := range got {
+		if l.list != nil {
+			size, n = size+l.list.bytes, n+len(l.list.items)
+		}
+	}
+	m := &merger{kind: k, from: from, used: make(map[string]string, n), items: make([]byte, 0, min(size+size/8, pageBytes))}
 	for _, l := range got {
 		if l.list == nil {
 			continue
@@ -124,22 +130,11 @@ func (m *merger) add(l listed, r *routes) {
 			m.next, m.full = position{name, i}, true
 			return
 		}
-		m.write(&l.list.items[i], shown)
+		if len(m.items) > 0 {
+			m.items = append(m.items, ',')
+		}
+		m.items = append(m.items, r.shown[i]...)
 	}
-}
-
-// write writes an item under the name that it is shown by.
-func (m *merger) write(it *item, shown string) {
-	if len(m.items) > 0 {
-		m.items = append(m.items, ',')
-	}
-	v := jsonrpc.Trusted(it.raw)
-	if shown == it.name {
-		m.items = v.AppendTo(m.items)
-		return
-	}
-	edit := jsonrpc.Edit{Name: keys[m.kind], Value: jsonrpc.AppendString(nil, shown)}
-	m.items = jsonrpc.AppendEdited(m.items, &v, edit)
 }
 
 func (m *merger) conflict(r *routes, l listed, i int, owner string) {

@@ -21,7 +21,7 @@ func TestItemsKeepTheirBytes(t *testing.T) {
 	b := newFake()
 	b.answer(mcp.MethodListTools, `{"tools":[`+tool+`]}`)
 	b.answer(mcp.MethodListResources, `{"resources":[`+resource+`]}`)
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": b, "two": newFake()})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": b, "two": newFake()})
 	for _, tt := range []struct{ method, want string }{
 		{mcp.MethodListTools, `{"tools":[` + strings.Replace(tool, `"read"`, `"one__read"`, 1) + `]`},
 		{mcp.MethodListResources, `{"resources":[` + resource + `]`},
@@ -47,7 +47,7 @@ func TestLongListsHavePages(t *testing.T) {
 		want = append(want, fmt.Sprintf("m__t%02d", i))
 	}
 	large.answer(mcp.MethodListTools, `{"tools":[`+strings.Join(items, ",")+`]}`)
-	g := newGateway(t, nil, map[string]mcp.Handler{"m": large, "z": newFake("last")})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"m": large, "z": newFake("last")})
 	if diff := cmp.Diff(append(want, "z__last"), listTools(t, g)); diff != "" {
 		t.Errorf("tools (-want +got):\n%s", diff)
 	}
@@ -76,7 +76,7 @@ func TestConflicts_B145(t *testing.T) {
 	one, two := listed("x:1"), listed("x:1")
 	twice := newFake("t", "t")
 	for range 2 {
-		g := newGateway(t, nil, map[string]mcp.Handler{"one": one, "two": two, "twice": twice})
+		g := newGateway(t, unhurried, map[string]mcp.Handler{"one": one, "two": two, "twice": twice})
 		for range 2 {
 			if diff := cmp.Diff([]string{"x:1"}, list(t, g, mcp.MethodListResources, "resources", "uri")); diff != "" {
 				t.Errorf("resources (-want +got):\n%s", diff)

@@ -83,7 +83,7 @@ func TestListenIsSplitByRoute_B152(t *testing.T) {
 			f.ResourceSubscriptions = f.ResourceSubscriptions[:1]
 			return f
 		}
-		g := newGateway(t, nil, map[string]mcp.Handler{"one": one, "two": two, "deaf": deaf})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "two": two, "deaf": deaf})
 		events, stop := listen(t, g, modern, `{"toolsListChanged":true,"resourceSubscriptions":["x:1","x:2","x:3"]}`)
 		other, stopOther := listen(t, g, modern, `{"resourceSubscriptions":["x:2"]}`)
 		first, second := <-ones.calls, <-twos.calls
@@ -118,7 +118,7 @@ func TestListenIsMadeAgain_B152_B154(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := listed("x:1")
 		ones := newRadio(one)
-		g := newGateway(t, nil, map[string]mcp.Handler{"one": one, "two": newFake()})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "two": newFake()})
 		events, stop := listen(t, g, modern, `{"promptsListChanged":true,"resourceSubscriptions":["x:1"]}`)
 		defer stop()
 		(<-ones.calls).end <- errCrashed
@@ -146,7 +146,7 @@ func TestBackendsComeAndGoForListeners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := newFake(), newFake()
 		ones, twos := newRadio(one), newRadio(two)
-		g := newGateway(t, nil, map[string]mcp.Handler{"one": one})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one})
 		events, stop := listen(t, g, modern, `{"toolsListChanged":true,"resourcesListChanged":true}`)
 		defer stop()
 		all := []string{mcp.NotificationToolsListChanged, mcp.NotificationResourcesListChanged}
@@ -168,7 +168,7 @@ func TestHungBackendDelaysNoAcknowledgement_B149(t *testing.T) {
 		one, hung := newFake(), newFake()
 		newRadio(one)
 		hung.hang(mcp.MethodListen)
-		g := newGateway(t, nil, map[string]mcp.Handler{"one": one, "hung": hung})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "hung": hung})
 		began := time.Now()
 		events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
 		defer stop()
@@ -182,7 +182,7 @@ func TestSessionListen_B151(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := newFake()
 		ones := newRadio(one)
-		g := newGateway(t, nil, map[string]mcp.Handler{"one": one})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one})
 		legacy := mcp.Metadata{Revision: mcp.NewestLegacy, Session: "s", LogLevel: "debug"}
 		events, stop := listen(t, g, legacy, `{"session":true}`)
 		defer stop()
@@ -215,7 +215,7 @@ func TestListenEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			one := newFake()
 			newRadio(one)
-			g := newGateway(t, nil, map[string]mcp.Handler{"one": one})
+			g := newGateway(t, hurried, map[string]mcp.Handler{"one": one})
 			ended := newCall(g, mcp.NoCaller{})
 			synctest.Wait()
 			if err := g.Close(); err != nil {
@@ -230,7 +230,7 @@ func TestListenEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			one := newFake()
 			ones := newRadio(one)
-			g := newGateway(t, nil, map[string]mcp.Handler{"one": one})
+			g := newGateway(t, hurried, map[string]mcp.Handler{"one": one})
 			ended := newCall(g, new(deaf))
 			h := <-ones.calls
 			if err := h.caller.Notify(h.ctx, &mcp.Notification{Method: mcp.NotificationToolsListChanged}); !errors.Is(err, errDeaf) {
@@ -270,7 +270,7 @@ func TestRootsAreToldAllBackends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, hung := newFake(), newFake()
 		hung.hang(mcp.NotificationRootsListChanged)
-		g := newGateway(t, nil, map[string]mcp.Handler{"one": one, "hung": hung})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "hung": hung})
 		for _, method := range []string{mcp.NotificationRootsListChanged, "notifications/progress"} {
 			req := request(method, `{"x":1}`)
 			req.Notification = true

@@ -133,7 +133,7 @@ func TestNamesLeadBack_B145_B146_TH4(t *testing.T) {
 		}
 		var first []string
 		for range 2 {
-			g := gateway.New(&gateway.Options{AlwaysPrefix: true})
+			g := gateway.New(&gateway.Options{AlwaysPrefix: true, ListBudget: patience})
 			names := rapid.Permutation(keysOf(byBackend)).Draw(t, "order")
 			for _, backend := range names {
 				if len(backend) > gateway.MaxBackendName {

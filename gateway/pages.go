@@ -180,9 +180,13 @@ func hints(page *mcp.Result) (life time.Duration, public bool) {
 	return time.Duration(min(ms, float64(MaxTTL/time.Millisecond)) * float64(time.Millisecond)), scope == string(mcp.Public)
 }
 
+// weight is what counts of a list as kept: its items, and these as they are shown.
+func (l *list) weight() int { return 2 * l.bytes }
+
 // routes are the names under which the items of a list are shown.
 type routes struct {
 	names []string       // of each item; empty for one that is not shown
+	shown [][]byte       // each item as it is shown
 	items map[string]int // by name
 }
 
@@ -196,18 +200,31 @@ func (l *list) routesOf(k kind, prefix string, limit int) *routes {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.routes[way] == nil {
-		r := &routes{names: make([]string, len(l.items)), items: make(map[string]int, len(l.items))}
-		for i := range l.items {
-			name := l.items[i].name
-			if k.isNamed() {
-				name = ExposedName(prefix, name, limit)
-			}
-			if _, there := r.items[name]; there {
-				continue
-			}
-			r.names[i], r.items[name] = name, i
-		}
-		l.routes[way] = r
+		l.routes[way] = l.newRoutes(k, prefix, limit)
 	}
 	return l.routes[way]
+}
+
+func (l *list) newRoutes(k kind, prefix string, limit int) *routes {
+	r := &routes{
+		names: make([]string, len(l.items)), shown: make([][]byte, len(l.items)), items: make(map[string]int, len(l.items)),
+	}
+	for i := range l.items {
+		it := &l.items[i]
+		name := it.name
+		if k.isNamed() {
+			name = ExposedName(prefix, name, limit)
+		}
+		if _, there := r.items[name]; there {
+			continue
+		}
+		r.names[i], r.items[name] = name, i
+		v := jsonrpc.Trusted(it.raw)
+		var edits []jsonrpc.Edit
+		if name != it.name {
+			edits = []jsonrpc.Edit{{Name: keys[k], Value: jsonrpc.AppendString(nil, name)}}
+		}
+		r.shown[i] = jsonrpc.AppendEdited(make([]byte, 0, len(it.raw)+len(name)), &v, edits...)
+	}
+	return r
 }

@@ -30,7 +30,7 @@ func TestResourcesAreFound(t *testing.T) {
 	b := library("b", "x:/deep/{name}/end", "x:/deep/2/end", "x:/3", "x:/1")
 	tools := newFake()
 	tools.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{}}}`)
-	g := newGateway(t, nil, map[string]mcp.Handler{"a": a, "b": b, "tools": tools})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b, "tools": tools})
 	for _, tt := range []struct {
 		uri  string
 		from string
@@ -68,7 +68,7 @@ func TestRetriesGoWhereTheyBelong(t *testing.T) {
 	a, b := library("a", "x:/{name}"), library("b", "x:/{name}")
 	needs := `{"resultType":"input_required","requestState":"s","inputRequests":{}}`
 	b.answer(mcp.MethodReadResource, needs)
-	g := newGateway(t, nil, map[string]mcp.Handler{"a": a, "b": b})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b})
 	const retry = `{"uri":"x:/1","requestState":"s","inputResponses":{}}`
 	if _, err := g.Handle(t.Context(), request(mcp.MethodReadResource, retry), mcp.NoCaller{}); jsonrpc.ToWire(err).Code != jsonrpc.CodeInvalidParams {
 		t.Errorf("a retry of nothing: %v", err)
@@ -90,7 +90,7 @@ func TestHungBackendDoesNotHideResources_B149(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hung, b := library("hung", "x:/{name}"), library("b", "q:/{name}", "x:/1")
 		hung.hang(mcp.MethodReadResource)
-		g := newGateway(t, nil, map[string]mcp.Handler{"hung": hung, "b": b})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"hung": hung, "b": b})
 		began := time.Now()
 		result := do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
 		if from, _ := result.LookupString("from"); from != "b" || time.Since(began) > 10*time.Second {
@@ -123,7 +123,7 @@ func TestTemplatesFit(t *testing.T) {
 	} {
 		has := library("has", tt.template, tt.uri)
 		hidden := library("a", "only:/this", tt.uri) // comes first by its name
-		g := newGateway(t, nil, map[string]mcp.Handler{"z": has, "a": hidden})
+		g := newGateway(t, unhurried, map[string]mcp.Handler{"z": has, "a": hidden})
 		result := do(t, g, mcp.MethodReadResource, `{"uri":"`+tt.uri+`"}`)
 		if from, _ := result.LookupString("from"); (from == "has") != tt.want {
 			t.Errorf("%s fits %s: %t, want %t", tt.uri, tt.template, !tt.want, tt.want)

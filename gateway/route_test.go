@@ -38,7 +38,7 @@ func TestAmbiguousNames_B145(t *testing.T) {
 	tools := []string{"x", "_x", "b__x", "__x"}
 	var first []string
 	for turn := range backends {
-		g := newGateway(t, nil, nil)
+		g := newGateway(t, unhurried, nil)
 		for i := range backends {
 			backend := backends[(i+turn)%len(backends)]
 			add(t, g, backend, named(backend, tools))
@@ -68,7 +68,7 @@ func TestAmbiguousNames_B145(t *testing.T) {
 
 func TestSingleBackendHasNoPrefix(t *testing.T) {
 	one, two := newFake("read", "a.b"), newFake("read")
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": one})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": one})
 	names := listTools(t, g)
 	if len(names) != 2 || names[0] != "read" || names[1] != gateway.ExposedName("", "a.b", 0) {
 		t.Fatalf("a single backend has %q", names)
@@ -94,7 +94,7 @@ func TestSingleBackendHasNoPrefix(t *testing.T) {
 // TestCallBeforeAnyList: a client may know names from before a restart.
 func TestCallBeforeAnyList(t *testing.T) {
 	one, two := newFake("read"), newFake("read")
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": one, "two": two})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": one, "two": two})
 	if got := callTool(t, g, "two__read"); got != "read" {
 		t.Errorf("the tool is called as %q", got)
 	}
@@ -109,7 +109,7 @@ func TestCallBeforeAnyList(t *testing.T) {
 func TestUnknownNames(t *testing.T) {
 	dead := newFake()
 	dead.fail(mcp.MethodDiscover, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent})
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": newFake("read"), "two": newFake("read"), "dead": dead})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": newFake("read"), "two": newFake("read"), "dead": dead})
 	for _, tt := range []struct {
 		method, params string
 		code           int
@@ -145,7 +145,7 @@ func TestUnknownNames(t *testing.T) {
 // TestEverythingPasses: nothing of a call is changed but the name, on no way.
 func TestEverythingPasses_B148(t *testing.T) {
 	b := newFake("read")
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": b, "two": newFake()})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": b, "two": newFake()})
 	const params = `{"_meta":{"progressToken": 7,"x":1e2},"name":"one__read","arguments":{"n":9007199254740993, "\u00e4":"\ud800"},"requestState":"s=="}`
 	listTools(t, g)
 	result := do(t, g, mcp.MethodCallTool, params)
@@ -195,7 +195,7 @@ func TestCallerIsHandedOn_B151(t *testing.T) {
 		}
 		return caller.Ask(ctx, request(mcp.MethodElicit, `{}`))
 	})
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": b, "two": newFake("ask")})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": b, "two": newFake("ask")})
 	caller := new(asking)
 	req := request(mcp.MethodCallTool, `{"name":"one__ask"}`)
 	req.Meta.Principal = mcp.Principal{Issuer: "i", Subject: "s"}
@@ -216,7 +216,7 @@ func TestCallerIsHandedOn_B151(t *testing.T) {
 // TestTasksAreNotMade: nobody would find them again.
 func TestTasksAreNotMade(t *testing.T) {
 	b := newFake("work")
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": b})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": b})
 	const declared = `{"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}},"sampling":{}}`
 	meta := modern
 	meta.Capabilities = []byte(declared)
@@ -252,7 +252,7 @@ func TestCompletionsAreOfWhatTheyNameAndNothingElse(t *testing.T) {
 		})
 	}
 	two.answer(mcp.MethodListResourceTemplates, `{"resourceTemplates":[{"uriTemplate":"x:/{y}","name":"t"}]}`)
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": one, "two": two})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": one, "two": two})
 	for _, tt := range []struct{ method, params, want string }{
 		{mcp.MethodComplete, `{"argument":{"name":"a","value":""},"ref":{"type":"ref/prompt","name":"two__p","title":"t"}}`,
 			`{"argument":{"name":"a","value":""},"ref":{"type":"ref/prompt","name":"p","title":"t"}}`},
@@ -270,7 +270,7 @@ func TestCompletionsAreOfWhatTheyNameAndNothingElse(t *testing.T) {
 }
 
 func TestAddRefuses(t *testing.T) {
-	g := newGateway(t, nil, map[string]mcp.Handler{"one": newFake()})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": newFake()})
 	for _, tt := range []struct {
 		name string
 		want error

@@ -127,23 +127,28 @@ func (v *view) entry(b *backend) *entry {
 	return e
 }
 
-// layers returns a view and that of its class, for what the first one does not know.
-// g.mu is held.
-func (g *Gateway) layers(v *view) [2]*view { return [2]*view{v, g.views[v.class]} }
+// layers are a view and that of its class, for what the first one does not know.
+type layers [2]*view
 
-// known returns the list of a backend that was last seen, nil if there is none. g.mu is
-// held.
-func (g *Gateway) known(v *view, b *backend, k kind) *list {
-	for _, layer := range g.layers(v) {
-		if layer == nil {
+// layers returns those of a view. g.mu is held.
+func (g *Gateway) layers(v *view) layers { return layers{v, g.views[v.class]} }
+
+// list returns the list of a backend that was last seen, nil if there is none.
+// Gateway.mu is held.
+func (ls layers) list(b *backend, k kind) *list {
+	for _, v := range ls {
+		if v == nil {
 			continue
 		}
-		if e := layer.entries[b]; e != nil && e.lists[k] != nil {
+		if e := v.entries[b]; e != nil && e.lists[k] != nil {
 			return e.lists[k]
 		}
 	}
 	return nil
 }
+
+// known is layers.list for one backend. g.mu is held.
+func (g *Gateway) known(v *view, b *backend, k kind) *list { return g.layers(v).list(b, k) }
 
 // knownCapabilities is known for what a backend can do.
 func (g *Gateway) knownCapabilities(v *view, b *backend) (can *capabilities, at time.Time) {
@@ -186,9 +191,9 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 		if k == discovery || f.list == nil {
 			continue
 		}
-		size := f.list.bytes
+		size := f.list.weight()
 		if old := e.lists[k]; old != nil {
-			size -= old.bytes
+			size -= old.weight()
 		}
 		e.lists[k] = f.list
 		if g.views[layer.key] != layer {
@@ -231,8 +236,8 @@ func (g *Gateway) forget(b *backend) {
 		if e := v.entries[b]; e != nil {
 			for _, l := range e.lists {
 				if l != nil {
-					v.bytes -= l.bytes
-					g.kept -= l.bytes
+					v.bytes -= l.weight()
+					g.kept -= l.weight()
 				}
 			}
 			for _, f := range e.next {
