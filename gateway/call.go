@@ -48,7 +48,8 @@ func (g *Gateway) deliver(ctx context.Context, b *backend, req *mcp.Request, cal
 }
 
 // find returns the route of a name. Backends whose it may be are asked for their lists
-// first if nothing is known of these.
+// first if nothing is known of these, and waited for: how long a call may take is its
+// caller's business.
 func (g *Gateway) find(ctx context.Context, req *mcp.Request, k kind, name string) (route, error) {
 	v := g.viewOf(&req.Meta)
 	if r, ok := g.lookup(v, k, name); ok {
@@ -62,7 +63,17 @@ func (g *Gateway) find(ctx context.Context, req *mcp.Request, k kind, name strin
 		return r, nil
 	}
 	for _, b := range g.all() {
-		if g.mayOwn(b, name) && g.isMissing(v, b, k) {
+		if !g.mayOwn(b, name) || !g.isMissing(v, b, k) {
+			continue
+		}
+		g.learnLate(ctx, v, b, k, &req.Meta)
+		if r, ok := g.lookup(v, k, name); ok {
+			return r, nil
+		}
+		if ctx.Err() != nil {
+			return route{}, givenUp(ctx, req.Method)
+		}
+		if g.isMissing(v, b, k) {
 			return route{}, &mcp.CallError{
 				Method: req.Method, Kind: mcp.Unreachable, Outcome: mcp.NotSent,
 				Public: fmt.Sprintf("%.200q may be of backend %q, which has not said what it has", name, b.name),

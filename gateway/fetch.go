@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,6 +46,17 @@ func (g *Gateway) fetch(v *view, b *backend, k kind, meta *mcp.Metadata) *flight
 	return e.next[k]
 }
 
+// join begins a flight, or joins the one that is under way: for who knows nothing.
+func (g *Gateway) join(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
+	g.mu.Lock()
+	f := v.entry(b).flights[k]
+	g.mu.Unlock()
+	if f != nil {
+		return f
+	}
+	return g.fetch(v, b, k, meta)
+}
+
 // launch begins a flight. g.mu is held.
 func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
 	switch {
@@ -84,6 +96,7 @@ func (g *Gateway) land(f *flight, v *view, b *backend, k kind) (t *trouble) {
 	defer g.mu.Unlock()
 	if f.err != nil {
 		t = b.failed(methods[k], f.err)
+		g.doubt(b)
 	} else {
 		b.answered(k)
 	}
@@ -264,12 +277,21 @@ func (g *Gateway) learn(ctx context.Context, v *view, meta *mcp.Metadata, only f
 		}
 		for _, k := range of {
 			if g.isMissing(v, b, k) {
-				waits = append(waits, wait{flight: g.fetch(v, b, k, meta), at: at, view: v, backend: b, kind: k})
+				waits = append(waits, wait{flight: g.join(v, b, k, meta), at: at, view: v, backend: b, kind: k})
 			}
 		}
 	}
 	for i := range waits {
 		g.await(ctx, &waits[i])
+	}
+}
+
+// learnLate waits for a list of which nothing is known for as long as it takes: up to
+// Options.LateLimit, or until whoever asks has gone.
+func (g *Gateway) learnLate(ctx context.Context, v *view, b *backend, k kind, meta *mcp.Metadata) {
+	select {
+	case <-g.join(v, b, k, meta).done:
+	case <-ctx.Done():
 	}
 }
 
@@ -283,7 +305,7 @@ func (g *Gateway) isMissing(v *view, b *backend, k kind) bool {
 // givenUp is the failure of a request whose client has gone.
 func givenUp(ctx context.Context, method string) error {
 	kind := mcp.Cancelled
-	if context.Cause(ctx) == context.DeadlineExceeded {
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 		kind = mcp.TimedOut
 	}
 	return &mcp.CallError{Method: method, Kind: kind, Outcome: mcp.NotSent, Err: context.Cause(ctx)}

@@ -135,12 +135,17 @@ var (
 	ErrBackendUsed = errors.New("there is a backend of this name")
 )
 
+var errNoHandler = errors.New("a backend is a handler")
+
 // Add adds a backend, which begins to be used: names of its tools and prompts begin
 // with name. Clients that listen are told that the lists have changed. The gateway does
 // not close backends.
 func (g *Gateway) Add(name string, handler mcp.Handler, opts *BackendOptions) error {
 	if name == "" || len(name) > MaxBackendName || !utf8.ValidString(name) {
 		return fmt.Errorf("%w: %d bytes, where 1 to %d of UTF-8 may be", ErrBackendName, len(name), MaxBackendName)
+	}
+	if handler == nil {
+		return fmt.Errorf("adding backend %q: %w", name, errNoHandler)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

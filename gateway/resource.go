@@ -104,7 +104,7 @@ func (g *Gateway) tryOne(ctx context.Context, b *backend, last bool, a *attempt)
 }
 
 // maxFound is how many resources that are in no list are remembered for a client.
-const maxFound = 1000
+const maxFound = 100
 
 func (g *Gateway) learnOwner(v *view, uri string, b *backend) {
 	g.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/gateway"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -104,6 +106,53 @@ func TestCallBeforeAnyList(t *testing.T) {
 	if two.times(mcp.MethodCallTool) != 1 || one.times(mcp.MethodCallTool) != 0 {
 		t.Error("the call went elsewhere")
 	}
+}
+
+// TestCallWaitsForASlowStart: a server that is being installed when it is first called.
+func TestCallWaitsForASlowStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow, hung := newFake("read"), newFake()
+		slow.handle(mcp.MethodDiscover, after(30*time.Second, newFake()))
+		hung.hang(mcp.MethodDiscover)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"slow": slow, "hung": hung})
+		began := time.Now()
+		if got := callTool(t, g, "slow__read"); got != "read" || time.Since(began) != 30*time.Second {
+			t.Errorf("the tool is called as %q after %v", got, time.Since(began))
+		}
+		if n := slow.times(mcp.MethodListTools); n != 1 {
+			t.Errorf("the list was asked for %d times", n)
+		}
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"hung__read"}`), mcp.NoCaller{})
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.Unreachable || e.Outcome != mcp.NotSent {
+			t.Errorf("the call of a backend that hangs: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = g.Handle(ctx, request(mcp.MethodCallTool, `{"name":"hung__read"}`), mcp.NoCaller{})
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut {
+			t.Errorf("a call with a deadline: %v", err)
+		}
+	})
+}
+
+// TestBackendThatBecomesAnother: it has tools now, and has said so.
+func TestBackendThatBecomesAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake("read")
+		b.answer(mcp.MethodDiscover, `{"capabilities":{}}`)
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		if got := listTools(t, g); len(got) != 0 {
+			t.Errorf("at first it has %q", got)
+		}
+		b.answer(mcp.MethodDiscover, everything)
+		(<-radio.calls).tell(t, &mcp.Notification{Method: mcp.NotificationToolsListChanged})
+		if diff := cmp.Diff([]string{"read"}, listTools(t, g)); diff != "" {
+			t.Errorf("then (-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestUnknownNames(t *testing.T) {
@@ -281,6 +330,9 @@ func TestAddRefuses(t *testing.T) {
 		if err := g.Add(tt.name, newFake(), nil); !errors.Is(err, tt.want) {
 			t.Errorf("adding %.20q: %v, want %v", tt.name, err, tt.want)
 		}
+	}
+	if err := g.Add("nil", nil, nil); err == nil {
+		t.Error("nothing was added")
 	}
 	for i := range gateway.MaxBackends - 1 {
 		add(t, g, fmt.Sprint(i), newFake())

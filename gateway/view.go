@@ -216,6 +216,7 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 func (g *Gateway) changed(b *backend, c changes) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.doubt(b)
 	for _, v := range g.views {
 		e := v.entries[b]
 		if e == nil {
@@ -226,6 +227,16 @@ func (g *Gateway) changed(b *backend, c changes) {
 				e.changes[k]++
 				e.fresh[k] = time.Time{}
 			}
+		}
+	}
+}
+
+// doubt has the next list of a backend ask what it can do: it may be another version of
+// itself. g.mu is held.
+func (g *Gateway) doubt(b *backend) {
+	for _, v := range g.views {
+		if e := v.entries[b]; e != nil {
+			e.canAt = time.Time{}
 		}
 	}
 }
