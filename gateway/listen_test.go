@@ -51,7 +51,10 @@ func (r *radio) handle(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 		return mcp.Result{}, err
 	}
 	h := &hearing{filter, caller, req.Meta, ctx, make(chan error, 1)}
-	r.calls <- h
+	select {
+	case r.calls <- h:
+	case <-ctx.Done():
+	}
 	select {
 	case <-ctx.Done():
 		return mcp.Result{}, nil
@@ -175,6 +178,26 @@ func TestHungBackendDelaysNoAcknowledgement_B149(t *testing.T) {
 		if took := time.Since(began); took > gateway.DefaultKeptBudget+time.Millisecond || !events.ack.ToolsListChanged {
 			t.Errorf("after %v it is acknowledged: %+v", took, events.ack)
 		}
+	})
+}
+
+// TestAcknowledgementComesFirst: what backends tell before it waits for it.
+func TestAcknowledgementComesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, hung := newFake(), newFake()
+		ones := newRadio(one)
+		hung.hang(mcp.MethodListen)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "hung": hung})
+		e := new(ear)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() {
+			if _, err := g.Handle(ctx, request(mcp.MethodListen, `{"notifications":{"toolsListChanged":true}}`), e); err != nil {
+				t.Error(err)
+			}
+		}()
+		(<-ones.calls).tell(t, &mcp.Notification{Method: mcp.NotificationToolsListChanged})
+		e.want(t, mcp.NotificationAcknowledged, mcp.NotificationToolsListChanged)
 	})
 }
 
