@@ -234,7 +234,7 @@ func (g *Gateway) notified(ctx context.Context, req *mcp.Request) error {
 	}
 	for _, b := range g.all() {
 		if !g.start() {
-			return mcp.ErrClosed
+			return closed(req.Method)
 		}
 		go func() {
 			defer g.running.Done()

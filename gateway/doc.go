@@ -1,6 +1,6 @@
 // Package gateway puts many servers behind one [mcp.Handler]. A [Gateway] shows the
 // tools, prompts and resources of its backends as one list each, and brings every
-// call to the backend whose it is. A backend is any handler: a [transport.Pool], a
+// call to the backend whose it is. A backend is any handler: a transport.Pool, a
 // dialing edge, a server.Server, another gateway.
 //
 //	g := gateway.New(nil)
@@ -29,5 +29,6 @@
 //
 // Params, results, errors, notifications, questions and the state of requests that need
 // input pass as they came, but for the names. Tasks do not: a gateway does not know
-// whose they are, and lets nobody make any.
+// whose they are, and lets nobody make any. What a server asks or tells while it is
+// asked for a list reaches nobody, since the answer may be for many.
 package gateway

@@ -61,7 +61,7 @@ func (g *Gateway) join(v *view, b *backend, k kind, meta *mcp.Metadata) *flight 
 func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
 	switch {
 	case g.closed || b.ctx.Err() != nil:
-		f.err = &mcp.CallError{Method: methods[k], Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
+		f.err = closed(methods[k])
 	case b.listings >= maxListings:
 		f.err = &mcp.CallError{
 			Method: methods[k], Kind: mcp.LimitExceeded, Limit: "maxListings", Outcome: mcp.NotSent,

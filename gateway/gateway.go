@@ -38,9 +38,9 @@ type Options struct {
 	// LateLimit is how long an answer to a list may take that nobody waits for any
 	// more. It is taken up when it comes. Default DefaultLateLimit.
 	LateLimit time.Duration
-	// MaxViews is how many clients' lists are kept, and MaxKept how large they are
-	// together, in bytes; beyond that those are forgotten that were not used for
-	// longest. Defaults DefaultMaxViews, DefaultMaxKept.
+	// MaxViews is for how many clients lists are kept, and MaxKept how large these are
+	// together, in bytes, as they came and as they are shown; beyond that those are
+	// forgotten that were not used for longest. Defaults DefaultMaxViews, DefaultMaxKept.
 	MaxViews int
 	MaxKept  int
 	// MaxListens is how many calls of subscriptions/listen there may be. Default
@@ -215,7 +215,7 @@ func (g *Gateway) prefix(b *backend) string {
 // unknown or malformed.
 func (g *Gateway) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if g.ctx.Err() != nil {
-		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
+		return mcp.Result{}, closed(req.Method)
 	}
 	if req.Notification {
 		return mcp.Result{}, g.notified(ctx, req)
@@ -243,6 +243,11 @@ func (g *Gateway) Handle(ctx context.Context, req *mcp.Request, caller mcp.Calle
 		return g.listen(ctx, req, caller)
 	}
 	return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found: %.100s", req.Method)
+}
+
+// closed is the failure of a request to a gateway, or a backend, that is there no more.
+func closed(method string) error {
+	return &mcp.CallError{Method: method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
 }
 
 // start counts a goroutine, or a listen call, that Close waits for, unless the gateway

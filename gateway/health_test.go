@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/gateway"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
 	"github.com/google/go-cmp/cmp"
@@ -207,6 +208,30 @@ func TestLastKnownListIsShown_B149(t *testing.T) {
 			t.Errorf("status %v", s)
 		}
 	})
+}
+
+// TestCallsShowHowABackendIs: one that cannot be reached, and then can be.
+func TestCallsShowHowABackendIs(t *testing.T) {
+	b := newFake("x")
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	listTools(t, g)
+	for _, tt := range []struct {
+		err  error
+		want gateway.State
+	}{
+		{jsonrpc.Errorf(jsonrpc.CodeInternalError, "its own"), gateway.Good},
+		{&mcp.CallError{Kind: mcp.Cancelled}, gateway.Good},
+		{errCrashed, gateway.Degraded},
+		{&mcp.CallError{Kind: mcp.Cancelled}, gateway.Degraded},
+		{nil, gateway.Good},
+		{&mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent}, gateway.Degraded},
+	} {
+		b.fail(mcp.MethodCallTool, tt.err)
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"x"}`), mcp.NoCaller{})
+		if s := statusOf(t, g, "b"); s.State != tt.want || !errors.Is(err, tt.err) {
+			t.Errorf("after %v (%v): %v", tt.err, err, s)
+		}
+	}
 }
 
 // TestAnswersAreNoOlderThanTheirQuestions: who asks while a list is under way gets a

@@ -52,7 +52,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 		}
 	}
 	if !g.start() {
-		return mcp.Result{}, mcp.ErrClosed
+		return mcp.Result{}, closed(req.Method)
 	}
 	defer g.running.Done()
 	filter.TaskIDs = nil

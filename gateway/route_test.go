@@ -197,10 +197,14 @@ func TestEverythingPasses_B148(t *testing.T) {
 	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": b, "two": newFake()})
 	const params = `{"_meta":{"progressToken": 7,"x":1e2},"name":"one__read","arguments":{"n":9007199254740993, "\u00e4":"\ud800"},"requestState":"s=="}`
 	listTools(t, g)
-	result := do(t, g, mcp.MethodCallTool, params)
-	was, _ := result.Lookup("was")
-	if want := strings.Replace(params, "one__read", "read", 1); string(was) != want {
-		t.Errorf("the backend got  %s\nwant             %s", was, want)
+	for _, params := range []string{
+		params, `{"n\u00e4":1,"name":"one__read"}`, `{"x/y":1,"name":"one__read"}`, `{"n\u0061me":"one__read"}`,
+	} {
+		result := do(t, g, mcp.MethodCallTool, params)
+		was, _ := result.Lookup("was")
+		if want := strings.Replace(params, "one__read", "read", 1); string(was) != want {
+			t.Errorf("the backend got  %s\nwant             %s", was, want)
+		}
 	}
 	for _, raw := range []string{
 		`{"code":-32602,"message":"no","data":{"deep":[1]}}`, `{"code":12345,"message":""}`, `{"code":-32042,"message":"open","data":null,"x":1}`,
@@ -214,7 +218,7 @@ func TestEverythingPasses_B148(t *testing.T) {
 	}
 	const needs = `{"resultType":"input_required","requestState":"x y","inputRequests":{"k":{"method":"elicitation/create","params":{}}}}`
 	b.answer(mcp.MethodCallTool, needs)
-	result = do(t, g, mcp.MethodCallTool, params)
+	result := do(t, g, mcp.MethodCallTool, params)
 	if string(result.Raw()) != needs {
 		t.Errorf("the result became %s", result.Raw())
 	}
@@ -306,6 +310,7 @@ func TestCompletionsAreOfWhatTheyNameAndNothingElse(t *testing.T) {
 		{mcp.MethodComplete, `{"argument":{"name":"a","value":""},"ref":{"type":"ref/prompt","name":"two__p","title":"t"}}`,
 			`{"argument":{"name":"a","value":""},"ref":{"type":"ref/prompt","name":"p","title":"t"}}`},
 		{mcp.MethodComplete, `{"ref":{"type":"ref/resource","uri":"x:/{y}"}}`, `{"ref":{"type":"ref/resource","uri":"x:/{y}"}}`},
+		{mcp.MethodComplete, `{"ref":{"type":"ref/resource","uri":"x:/1"}}`, `{"ref":{"type":"ref/resource","uri":"x:/1"}}`},
 		{mcp.MethodGetPrompt, `{"name":"two__p"}`, `{"name":"p"}`},
 	} {
 		result := do(t, g, tt.method, tt.params)
@@ -313,8 +318,48 @@ func TestCompletionsAreOfWhatTheyNameAndNothingElse(t *testing.T) {
 			t.Errorf("the backend gets %s, want %s", result.Raw(), tt.want)
 		}
 	}
-	if one.times(mcp.MethodComplete)+one.times(mcp.MethodGetPrompt) != 0 || two.times(mcp.MethodComplete) != 2 {
+	if one.times(mcp.MethodComplete)+one.times(mcp.MethodGetPrompt) != 0 || two.times(mcp.MethodComplete) != 3 {
 		t.Error("requests went to the other backend")
+	}
+}
+
+// TestLimitOfOneBackend: each may have its own.
+func TestLimitOfOneBackend_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		small := newFake("x")
+		small.handle(mcp.MethodCallTool, after(time.Second, newFake()))
+		g := newGateway(t, nil, nil)
+		if err := g.Add("small", small, &gateway.BackendOptions{MaxCalls: 1}); err != nil {
+			t.Fatal(err)
+		}
+		listTools(t, g)
+		first := make(chan string)
+		go func() { first <- callTool(t, g, "x") }()
+		synctest.Wait()
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"x"}`), mcp.NoCaller{})
+		if wire := jsonrpc.ToWire(err); !strings.Contains(wire.Message, `1 calls of backend "small" are in flight, the limit is 1`) ||
+			string(wire.Data.Raw()) != `{"mcpsplice":{"kind":"limit exceeded","outcome":"not sent","limit":"MaxCalls"}}` {
+			t.Errorf("one call more: %v %s", wire, wire.Data.Raw())
+		}
+		if got := <-first; got != "x" {
+			t.Errorf("the first call: %q", got)
+		}
+		if got := callTool(t, g, "x"); got != "x" {
+			t.Errorf("and one after it: %q", got)
+		}
+	})
+}
+
+// TestLongKeys: what clients say of themselves is compared in full, however long it is.
+func TestLongKeys_B155(t *testing.T) {
+	b := personal(`,"ttlMs":60000`)
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	long := strings.Repeat("x", 1000)
+	for _, who := range []string{long + "1", long + "2"} {
+		result := doAs(t, g, as(who, `{}`), mcp.MethodListTools, `{}`)
+		if !strings.Contains(string(result.Raw()), gateway.ExposedName("", who, 0)) {
+			t.Errorf("somebody is shown the list of somebody else: %.100s", result.Raw())
+		}
 	}
 }
 

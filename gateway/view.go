@@ -253,7 +253,7 @@ func (g *Gateway) forget(b *backend) {
 			}
 			for _, f := range e.next {
 				if f != nil {
-					f.err = mcp.ErrClosed
+					f.err = closed(mcp.MethodDiscover)
 					close(f.done)
 				}
 			}
