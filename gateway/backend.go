@@ -22,9 +22,6 @@ type BackendOptions struct {
 	MaxCalls int
 }
 
-// maxListings is how many lists a backend is asked for at once.
-const maxListings = 64
-
 // A backend is a server behind the gateway, and what is known of its health.
 type backend struct {
 	// Set at construction.
@@ -33,12 +30,13 @@ type backend struct {
 	maxCalls int
 	ctx      context.Context // ends when it is removed
 	cancel   context.CancelFunc
+	asking   chan struct{} // holds one for each list that it is asked for
 
 	calls   atomic.Int64 // in flight
 	refused atomic.Int64 // over maxCalls
 	ailing  atomic.Bool  // state is Degraded
 
-	listings int // in flight; guarded by Gateway.mu
+	listings int // in flight, or waiting for that; guarded by Gateway.mu
 
 	mu      sync.Mutex
 	state   State // guarded by mu, like what follows
@@ -50,7 +48,10 @@ type backend struct {
 }
 
 func newBackend(ctx context.Context, name string, handler mcp.Handler, opts *BackendOptions) *backend {
-	b := &backend{name: name, handler: handler, maxCalls: DefaultMaxCalls, state: Untried, since: time.Now()}
+	b := &backend{
+		name: name, handler: handler, maxCalls: DefaultMaxCalls, asking: make(chan struct{}, MaxListings),
+		state: Untried, since: time.Now(),
+	}
 	if opts != nil {
 		b.maxCalls = orDefault(opts.MaxCalls, DefaultMaxCalls)
 	}

@@ -62,10 +62,10 @@ func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
 	switch {
 	case g.closed || b.ctx.Err() != nil:
 		f.err = closed(methods[k])
-	case b.listings >= maxListings:
+	case b.listings >= MaxListings+MaxWaitingListings:
 		f.err = &mcp.CallError{
-			Method: methods[k], Kind: mcp.LimitExceeded, Limit: "maxListings", Outcome: mcp.NotSent,
-			Public: fmt.Sprintf("%d lists of backend %q are under way, the limit is %d", b.listings, b.name, maxListings),
+			Method: methods[k], Kind: mcp.LimitExceeded, Limit: "MaxWaitingListings", Outcome: mcp.NotSent,
+			Public: fmt.Sprintf("%d lists of backend %q wait to be asked for, the limit is %d", b.listings-MaxListings, b.name, MaxWaitingListings),
 		}
 	}
 	if f.err != nil {
@@ -86,7 +86,13 @@ func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
 func (g *Gateway) fly(f *flight, v *view, b *backend, k kind) {
 	ctx, cancel := context.WithTimeout(b.ctx, g.opts.LateLimit)
 	defer cancel()
-	f.can, f.list, f.err = g.obtain(ctx, v, b, k, &f.meta)
+	select {
+	case b.asking <- struct{}{}:
+		f.can, f.list, f.err = g.obtain(ctx, v, b, k, &f.meta)
+		<-b.asking
+	case <-ctx.Done():
+		f.err = givenUp(ctx, methods[k])
+	}
 	g.land(f, v, b, k).log(g.opts.Logger)
 }
 

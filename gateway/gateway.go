@@ -60,10 +60,13 @@ const (
 	DefaultMaxCalls   = 128
 )
 
-// Bounds of what can be added.
+// Bounds of what can be added, of how many lists a backend is asked for at once, and of
+// how many more wait for that.
 const (
-	MaxBackends    = 1000
-	MaxBackendName = 256 // bytes
+	MaxBackends        = 1000
+	MaxBackendName     = 256 // bytes
+	MaxListings        = 64
+	MaxWaitingListings = 1000
 )
 
 // A Gateway is a Handler over many backends. It is safe for concurrent use.

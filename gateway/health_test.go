@@ -322,3 +322,37 @@ func TestListsThatAreNone(t *testing.T) {
 		})
 	}
 }
+
+// TestListingsAreBounded: so many clients ask for lists that the backend does not give.
+func TestListingsAreBounded_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake("x")
+		hung.hang(mcp.MethodListTools)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "hung": hung})
+		var wg sync.WaitGroup
+		for i := range 2 * gateway.MaxListings {
+			wg.Go(func() {
+				if diff := cmp.Diff([]string{"a__x"}, listAs(t, g, as(fmt.Sprint(i), `{}`), mcp.MethodListTools, "tools", "name")); diff != "" {
+					t.Errorf("client %d (-want +got):\n%s", i, diff)
+				}
+			})
+		}
+		wg.Wait()
+		if n := hung.times(mcp.MethodListTools); n != gateway.MaxListings {
+			t.Errorf("the backend was asked for %d lists", n)
+		}
+		for i := range 2 * gateway.MaxWaitingListings {
+			wg.Go(func() { listAs(t, g, as(fmt.Sprint("more", i), `{}`), mcp.MethodListTools, "tools", "name") })
+		}
+		wg.Wait()
+		if s := statusOf(t, g, "hung"); !strings.Contains(s.Reason, "no answer within") && !strings.Contains(s.Reason, "MaxWaitingListings") {
+			t.Errorf("status %v", s)
+		}
+		time.Sleep(gateway.DefaultLateLimit)
+		before := hung.times(mcp.MethodListTools)
+		listAs(t, g, as("again", `{}`), mcp.MethodListTools, "tools", "name")
+		if n := hung.times(mcp.MethodListTools); n != before+1 {
+			t.Errorf("when they have ended: %d lists", n-before)
+		}
+	})
+}
