@@ -129,11 +129,11 @@ func (t *twig) Notify(ctx context.Context, n *mcp.Notification) error {
 	case <-l.ctx.Done():
 		return context.Cause(l.ctx)
 	}
-	if err := l.caller.Notify(ctx, n); err != nil {
+	err := l.caller.Notify(ctx, n)
+	if err != nil && ctx.Err() == nil { // else it is the branch that ends
 		l.cancel(&untoldError{err})
-		return err
 	}
-	return nil
+	return err
 }
 
 // acknowledged takes up what the backend confirms. What it has told nobody since it was

@@ -47,6 +47,13 @@ func newServer(name string) *server.Server {
 	}, func(_ context.Context, call *server.Call) (mcp.Result, error) {
 		return mcp.NewResult(mcp.CallToolResult{Content: mcp.Contents{&mcp.Text{Text: string(call.Arguments())}}})
 	})
+	server.AddTool(s, mcp.Tool{Name: "roots"}, func(ctx context.Context, call *server.Call, _ struct{}) (string, error) {
+		roots, err := call.Roots(ctx)
+		if err != nil || len(roots) == 0 {
+			return "", err
+		}
+		return roots[0].URI, nil
+	})
 	uri := name + ":1"
 	s.AddResource(mcp.Resource{URI: uri, Name: "one"}, func(context.Context, *server.Call, string, map[string]string) (*mcp.ReadResourceResult, error) {
 		return server.TextContents("text/plain", "of "+name), nil
@@ -126,6 +133,7 @@ func connect(t *testing.T, url string, era mcp.Era, user string) *client.Client 
 	t.Helper()
 	c, err := client.Connect(t.Context(), client.URL(url), &client.Options{
 		Info: mcp.Implementation{Name: user, Version: "1"}, Era: era, Timeout: patience,
+		Roots: func(context.Context) ([]mcp.Root, error) { return []mcp.Root{{URI: "file:///" + user}}, nil },
 		Elicit: func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: mcp.Accept, Content: mcp.JSON(fmt.Sprintf(`{"name":%q}`, user))}, nil
 		},
@@ -150,7 +158,8 @@ func textOf(result *mcp.CallToolResult, err error) string {
 }
 
 var allTools = []string{
-	"new__ask", "new__count", "new__touch", "new__where", "old__ask", "old__count", "old__touch", "old__where",
+	"new__ask", "new__count", "new__roots", "new__touch", "new__where",
+	"old__ask", "old__count", "old__roots", "old__touch", "old__where",
 }
 
 // TestServersOfBothErasBehindOneEndpoint: clients of both eras list, call, are asked,
@@ -210,6 +219,9 @@ func asksConcurrently(t *testing.T, url string, era mcp.Era) {
 				want := fmt.Sprintf("accept %s of %s at %s", user, served, backend)
 				if got := textOf(c.CallTool(t.Context(), backend+"__ask", nil, nil)); got != want {
 					t.Errorf("%s is answered %q, want %q", user, got, want)
+				}
+				if got := textOf(c.CallTool(t.Context(), backend+"__roots", nil, nil)); got != "file:///"+user {
+					t.Errorf("%s is asked for the roots, and %s gets %q", user, backend, got)
 				}
 			})
 		}

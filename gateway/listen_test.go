@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -199,6 +200,53 @@ func TestAcknowledgementComesFirst(t *testing.T) {
 		(<-ones.calls).tell(t, &mcp.Notification{Method: mcp.NotificationToolsListChanged})
 		e.want(t, mcp.NotificationAcknowledged, mcp.NotificationToolsListChanged)
 	})
+}
+
+// TestRemovedBackendEndsNoListenCall: not even while the client is being told something
+// of it.
+func TestRemovedBackendEndsNoListenCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := newFake()
+		ones := newRadio(one)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one})
+		e := &slowEar{}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := g.Handle(ctx, request(mcp.MethodListen, `{"notifications":{"toolsListChanged":true}}`), e)
+			ended <- err
+		}()
+		h := <-ones.calls
+		synctest.Wait() // for the acknowledgement
+		told := make(chan error)
+		e.slow.Store(true)
+		go func() { told <- h.caller.Notify(h.ctx, &mcp.Notification{Method: mcp.NotificationToolsListChanged}) }()
+		synctest.Wait()
+		e.slow.Store(false)
+		g.Remove("one")
+		if err := <-told; err == nil {
+			t.Error("the backend is told that the client was")
+		}
+		e.want(t, mcp.NotificationAcknowledged, mcp.NotificationToolsListChanged)
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("the listen call ended with %v", err)
+		}
+	})
+}
+
+// A slowEar takes nothing while it is slow.
+type slowEar struct {
+	ear
+	slow atomic.Bool
+}
+
+func (e *slowEar) Notify(ctx context.Context, n *mcp.Notification) error {
+	if e.slow.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return e.ear.Notify(ctx, n)
 }
 
 func TestSessionListen_B151(t *testing.T) {

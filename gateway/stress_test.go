@@ -21,7 +21,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		radio := listed("x:1")
 		calls := newRadio(radio).calls
 		add(t, g, "radio", radio)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		var wg sync.WaitGroup
 		wg.Go(func() {
