@@ -1,0 +1,190 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// BackendOptions configure one backend. The zero value is usable.
+type BackendOptions struct {
+	// MaxCalls is how many calls the backend is given at once; of one more the client
+	// is told so. Lists and listen calls do not count. Default DefaultMaxCalls.
+	MaxCalls int
+}
+
+// A backend is a server behind the gateway, and what is known of its health.
+type backend struct {
+	// Set at construction.
+	name     string
+	handler  mcp.Handler
+	maxCalls int
+	ctx      context.Context // ends when it is removed
+	cancel   context.CancelFunc
+	asking   chan struct{} // holds one for each list that it is asked for
+
+	calls   atomic.Int64 // in flight
+	refused atomic.Int64 // over maxCalls
+	ailing  atomic.Bool  // state is Degraded
+
+	listings int // in flight, or waiting for that; guarded by Gateway.mu
+
+	mu      sync.Mutex
+	state   State // guarded by mu, like what follows
+	reason  string
+	since   time.Time
+	late    [kinds]bool // it was waited for in vain, and has not come since
+	logged  time.Time
+	muffled int // lines that were not logged since
+}
+
+func newBackend(ctx context.Context, name string, handler mcp.Handler, opts *BackendOptions) *backend {
+	b := &backend{
+		name: name, handler: handler, maxCalls: DefaultMaxCalls, asking: make(chan struct{}, MaxListings),
+		state: Untried, since: time.Now(),
+	}
+	if opts != nil {
+		b.maxCalls = orDefault(opts.MaxCalls, DefaultMaxCalls)
+	}
+	b.ctx, b.cancel = context.WithCancel(ctx)
+	return b
+}
+
+// give gives the backend a client's request.
+func (b *backend) give(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if n, ok := b.enter(); !ok {
+		b.refused.Add(1)
+		return mcp.Result{}, &mcp.CallError{
+			Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxCalls", Outcome: mcp.NotSent,
+			Public: fmt.Sprintf("%d calls of backend %q are in flight, the limit is %d", n, b.name, b.maxCalls),
+		}
+	}
+	defer b.calls.Add(-1)
+	return b.handler.Handle(ctx, req, caller)
+}
+
+// enter counts a call, unless there are as many as there may be, and returns how many
+// there were.
+func (b *backend) enter() (n int64, ok bool) {
+	for {
+		n = b.calls.Load()
+		if n >= int64(b.maxCalls) {
+			return n, false
+		}
+		if b.calls.CompareAndSwap(n, n+1) {
+			return n, true
+		}
+	}
+}
+
+// errPanicked is the error of a request of ours whose handler has panicked.
+var errPanicked = errors.New("the backend's handler panicked")
+
+// ask makes a request of the gateway's own, in a goroutine of the gateway's own: a panic
+// there has nobody else who could recover from it.
+func (b *backend) ask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (result mcp.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanicked, r, debug.Stack())
+		}
+	}()
+	return b.handler.Handle(ctx, req, caller)
+}
+
+// logEvery is how often a backend's trouble is logged at most.
+const logEvery = 10 * time.Second
+
+// A trouble is a line for the log.
+type trouble struct {
+	backend string
+	method  string
+	err     error
+	muffled int // lines before it that were not logged
+}
+
+// log logs the line, if there is one. No lock is held.
+func (t *trouble) log(logger *slog.Logger) {
+	if t != nil {
+		logger.Warn("a backend is in trouble", "backend", t.backend, "method", t.method, "err", t.err, "muffled", t.muffled)
+	}
+}
+
+// failed notes why a backend cannot be used, and returns what of that is to be logged.
+func (b *backend) failed(method string, err error) *trouble {
+	if b.ctx.Err() != nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != Degraded {
+		b.state, b.since = Degraded, time.Now()
+	}
+	b.reason = fmt.Sprintf("%s: %v", method, err)
+	b.ailing.Store(true)
+	if !b.logged.IsZero() && time.Since(b.logged) < logEvery {
+		b.muffled++
+		return nil
+	}
+	t := &trouble{b.name, method, err, b.muffled}
+	b.logged, b.muffled = time.Now(), 0
+	return t
+}
+
+// wasLate notes that somebody waited for a backend in vain.
+func (b *backend) wasLate(k kind, waited time.Duration) *trouble {
+	b.mu.Lock()
+	b.late[k] = true
+	b.mu.Unlock()
+	return b.failed(methods[k], fmt.Errorf("no answer within %v", waited))
+}
+
+// answered notes that a backend has answered. What else was late may be so still.
+func (b *backend) answered(k kind) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.late[k] = false
+	if slices.Contains(b.late[:], true) {
+		return
+	}
+	if b.state != Good {
+		b.state, b.reason, b.since = Good, "", time.Now()
+	}
+	b.ailing.Store(false)
+}
+
+func (b *backend) isLate(k kind) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.late[k]
+}
+
+// ended takes up how a call has ended.
+func (b *backend) ended(logger *slog.Logger, method string, err error) {
+	switch {
+	case err == nil && b.ailing.Load():
+		b.answered(discovery) // if it can be called, it can be asked that
+	case err != nil && isLost(err):
+		b.failed(method, err).log(logger)
+	}
+}
+
+// isLost reports whether an error says that a backend cannot be reached.
+func isLost(err error) bool {
+	e, ok := errors.AsType[*mcp.CallError](err)
+	return ok && (e.Kind == mcp.Unreachable || e.Kind == mcp.ConnectionLost)
+}
+
+// hasCode reports whether a request was answered with an error of one of the codes.
+func hasCode(err error, codes ...int) bool {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && slices.Contains(codes, e.Code)
+}

@@ -1,0 +1,148 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/gateway"
+	"github.com/mcpsplice/mcpsplice/mcp"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// personal lists to everybody a tool of their own, for as long as hints say.
+func personal(hints string) *fake {
+	b := newFake()
+	b.handle(mcp.MethodListTools, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		name := req.Meta.Principal.Subject + strings.Trim(string(req.Meta.Capabilities), `{}:"`)
+		return mcp.RawResult(fmt.Appendf(nil, `{"tools":[{"name":%q}]%s}`, name, hints)), nil
+	})
+	return b
+}
+
+func as(subject, capabilities string) mcp.Metadata {
+	m := modern
+	m.Principal = mcp.Principal{Issuer: "i", Subject: subject}
+	m.Capabilities = []byte(capabilities)
+	return m
+}
+
+// TestListsAreOfTheirPrincipal: not even of a backend that has died is anybody shown
+// what another one was.
+func TestListsAreOfTheirPrincipal_B155(t *testing.T) {
+	b := personal(`,"ttlMs":60000,"cacheScope":"private"`)
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	ann, bob, able := as("ann", `{}`), as("bob", `{}`), as("ann", `{"roots":{}}`)
+	want := map[string]mcp.Metadata{"ann": ann, "bob": bob, "annroots": able}
+	for range 2 {
+		for name, who := range want {
+			if diff := cmp.Diff([]string{name}, listAs(t, g, who, mcp.MethodListTools, "tools", "name")); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", name, diff)
+			}
+		}
+	}
+	if n := b.times(mcp.MethodListTools); n != 3 {
+		t.Errorf("the backend was asked %d times for three lists that last", n)
+	}
+	b.fail(mcp.MethodListTools, errCrashed)
+	eve := as("eve", `{}`)
+	if got := listAs(t, g, eve, mcp.MethodListTools, "tools", "name"); len(got) != 0 {
+		t.Errorf("eve is shown %q", got)
+	}
+	// Another session of ann's, of whom nothing is kept.
+	again := ann
+	again.Session = "s2"
+	if diff := cmp.Diff([]string{"ann"}, listAs(t, g, again, mcp.MethodListTools, "tools", "name")); diff != "" {
+		t.Errorf("ann in another session (-want +got):\n%s", diff)
+	}
+}
+
+func TestListsLastAsLongAsTheySay_B155(t *testing.T) {
+	for _, tt := range []struct {
+		hints string
+		after time.Duration
+		asked int
+		want  string // hints of the merged list, a second after it was asked for
+	}{
+		{``, 0, 2, `"ttlMs":0,"cacheScope":"private"`},
+		{`,"ttlMs":0,"cacheScope":"public"`, 0, 2, `"ttlMs":0,"cacheScope":"private"`},
+		{`,"ttlMs":-5,"cacheScope":"public"`, 0, 2, `"ttlMs":0,"cacheScope":"private"`},
+		{`,"ttlMs":"9","cacheScope":"public"`, 0, 2, `"ttlMs":0,"cacheScope":"private"`},
+		{`,"ttlMs":60000,"cacheScope":"private"`, 59 * time.Second, 1, `"ttlMs":1000,"cacheScope":"private"`},
+		{`,"ttlMs":60000,"cacheScope":"public"`, 59 * time.Second, 1, `"ttlMs":1000,"cacheScope":"public"`},
+		{`,"ttlMs":60000`, 60 * time.Second, 2, `"ttlMs":60000,"cacheScope":"private"`},
+		{`,"ttlMs":1e99`, 59 * time.Minute, 1, `"ttlMs":60000,"cacheScope":"private"`},
+	} {
+		t.Run(tt.hints, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := personal(tt.hints)
+				g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+				listTools(t, g)
+				time.Sleep(tt.after)
+				result := do(t, g, mcp.MethodListTools, `{}`)
+				if n := b.times(mcp.MethodListTools); n != tt.asked {
+					t.Errorf("the backend was asked %d times, want %d", n, tt.asked)
+				}
+				if !strings.Contains(string(result.Raw()), `"resultType":"complete",`+tt.want) {
+					t.Errorf("the list is %s, want %s", result.Raw(), tt.want)
+				}
+			})
+		})
+	}
+}
+
+// TestChangesEndWhatIsKept: also those that come while the list is on its way.
+func TestChangesEndWhatIsKept_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := personal(`,"ttlMs":60000`)
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, as("bob", `{}`), `{"toolsListChanged":true}`)
+		defer stop()
+		h := <-radio.calls
+		changed := &mcp.Notification{Method: mcp.NotificationToolsListChanged}
+		listTools(t, g)
+		listTools(t, g)
+		h.tell(t, changed)
+		listTools(t, g)
+		if n := b.times(mcp.MethodListTools); n != 2 {
+			t.Errorf("the backend was asked %d times, want 2", n)
+		}
+		b.handle(mcp.MethodListTools, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			h.tell(t, changed)
+			return mcp.RawResult([]byte(`{"tools":[],"ttlMs":60000}`)), nil
+		})
+		h.tell(t, changed)
+		listTools(t, g)
+		listTools(t, g)
+		if n := b.times(mcp.MethodListTools); n != 4 {
+			t.Errorf("the backend was asked %d times, want 4", n)
+		}
+	})
+}
+
+// TestKeptListsAreBounded: those that were not used for longest are forgotten.
+func TestKeptListsAreBounded(t *testing.T) {
+	for name, opts := range map[string]*gateway.Options{"views": {MaxViews: 10, ListBudget: patience, KeptBudget: patience}, "bytes": {MaxKept: 1000, ListBudget: patience, KeptBudget: patience}} {
+		t.Run(name, func(t *testing.T) {
+			b := personal(`,"ttlMs":60000`)
+			g := newGateway(t, opts, map[string]mcp.Handler{"b": b})
+			for i := range 100 {
+				listAs(t, g, as(fmt.Sprintf("user %d", i), `{}`), mcp.MethodListTools, "tools", "name")
+			}
+			before := b.times(mcp.MethodListTools)
+			listAs(t, g, as("user 99", `{}`), mcp.MethodListTools, "tools", "name")
+			if n := b.times(mcp.MethodListTools); n != before {
+				t.Error("the newest list is not kept")
+			}
+			listAs(t, g, as("user 0", `{}`), mcp.MethodListTools, "tools", "name")
+			if n := b.times(mcp.MethodListTools); n != before+1 {
+				t.Error("the oldest list is kept")
+			}
+		})
+	}
+}

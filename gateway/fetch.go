@@ -1,0 +1,321 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A flight asks one backend for one list, or what it can do, for one view. It goes on
+// when nobody waits for it any more, up to Options.LateLimit. Whoever comes while one
+// is under way waits for the next one, which begins when it has landed: an answer may be
+// older than the question, otherwise.
+type flight struct {
+	meta mcp.Metadata
+	done chan struct{} // closed when it has landed
+
+	// Set before done is closed.
+	list *list
+	can  *capabilities
+	err  error
+
+	// Guarded by Gateway.mu.
+	began   time.Time // zero while it waits for another one
+	changes int       // of the list, when it began
+	late    bool      // somebody has not waited for it
+	shown   *list     // what was shown instead, nil for nothing
+}
+
+// fetch begins a flight, or joins the one that is to begin next.
+func (g *Gateway) fetch(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := v.entry(b)
+	switch {
+	case e.flights[k] == nil:
+		f := &flight{meta: lasting(meta), done: make(chan struct{})}
+		g.launch(f, v, b, k)
+		return f
+	case e.next[k] == nil:
+		e.next[k] = &flight{meta: lasting(meta), done: make(chan struct{})}
+	}
+	return e.next[k]
+}
+
+// join begins a flight, or joins the one that is under way: for who knows nothing.
+func (g *Gateway) join(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
+	g.mu.Lock()
+	f := v.entry(b).flights[k]
+	g.mu.Unlock()
+	if f != nil {
+		return f
+	}
+	return g.fetch(v, b, k, meta)
+}
+
+// launch begins a flight. g.mu is held.
+func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
+	switch {
+	case g.closed || b.ctx.Err() != nil:
+		f.err = closed(methods[k])
+	case b.listings >= MaxListings+MaxWaitingListings:
+		f.err = &mcp.CallError{
+			Method: methods[k], Kind: mcp.LimitExceeded, Limit: "MaxWaitingListings", Outcome: mcp.NotSent,
+			Public: fmt.Sprintf("%d lists of backend %q wait to be asked for, the limit is %d", b.listings-MaxListings, b.name, MaxWaitingListings),
+		}
+	}
+	if f.err != nil {
+		close(f.done)
+		return
+	}
+	e := v.entry(b)
+	e.flights[k] = f
+	f.began = time.Now()
+	if k != discovery {
+		f.changes = e.changes[k]
+	}
+	b.listings++
+	g.running.Go(func() { g.fly(f, v, b, k) })
+}
+
+// fly is the goroutine of a flight.
+func (g *Gateway) fly(f *flight, v *view, b *backend, k kind) {
+	ctx, cancel := context.WithTimeout(b.ctx, g.opts.LateLimit)
+	defer cancel()
+	select {
+	case b.asking <- struct{}{}:
+		f.can, f.list, f.err = g.obtain(ctx, v, b, k, &f.meta)
+		<-b.asking
+	case <-ctx.Done():
+		f.err = givenUp(ctx, methods[k])
+	}
+	g.land(f, v, b, k).log(g.opts.Logger)
+}
+
+// land ends a flight, and begins the next one.
+func (g *Gateway) land(f *flight, v *view, b *backend, k kind) (t *trouble) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if f.err != nil {
+		t = b.failed(methods[k], f.err)
+		g.doubt(b)
+	} else {
+		b.answered(k)
+	}
+	b.listings--
+	if e := v.entries[b]; e != nil {
+		g.keep(v, b, k, f)
+		next := e.next[k]
+		e.flights[k], e.next[k] = nil, nil
+		if next != nil {
+			g.launch(next, v, b, k)
+		}
+	}
+	close(f.done)
+	if f.late && f.list != nil && !f.list.equals(f.shown) {
+		g.announce(v.key, changedBy[k])
+	}
+	return t
+}
+
+// capabilitiesLife is for how long a list trusts what its backend has said that it can
+// do.
+const capabilitiesLife = time.Minute
+
+// obtain asks a backend for a list, and for what it can do if that is not known.
+func (g *Gateway) obtain(ctx context.Context, v *view, b *backend, k kind, meta *mcp.Metadata) (*capabilities, *list, error) {
+	if k == discovery {
+		can, err := b.discover(ctx, meta)
+		return can, nil, err
+	}
+	g.mu.RLock()
+	can, at := g.knownCapabilities(v, b)
+	g.mu.RUnlock()
+	var told *capabilities // if newer than what is known
+	if can == nil || time.Since(at) > capabilitiesLife {
+		var err error
+		if can, err = b.discover(ctx, meta); err != nil {
+			return nil, nil, err
+		}
+		told = can
+	}
+	if !can.has[k] {
+		return told, new(list), nil
+	}
+	l, err := b.list(ctx, k, meta)
+	return told, l, err
+}
+
+// A wait is somebody's waiting for a flight.
+type wait struct {
+	flight  *flight
+	at      time.Time // when it began
+	view    *view
+	backend *backend
+	kind    kind
+}
+
+// await waits for a flight, no longer than its backend's budget, and returns what is to
+// be shown: nil if nothing is known. Whole says that it is what the backend has now.
+func (g *Gateway) await(ctx context.Context, w *wait) (l *list, whole bool) {
+	budget := g.budget(w)
+	timer := time.NewTimer(budget - time.Since(w.at))
+	defer timer.Stop()
+	select {
+	case <-w.flight.done:
+	case <-ctx.Done():
+		return nil, false
+	case <-timer.C:
+		g.leave(w, budget).log(g.opts.Logger)
+	}
+	if w.flight.hasLanded() && w.flight.err == nil {
+		return w.flight.list, true
+	}
+	if w.kind == discovery {
+		return nil, false
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.known(w.view, w.backend, w.kind), false
+}
+
+func (f *flight) hasLanded() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// budget returns how long a backend is waited for.
+func (g *Gateway) budget(w *wait) time.Duration {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	known := false
+	if w.kind == discovery {
+		can, _ := g.knownCapabilities(w.view, w.backend)
+		known = can != nil
+	} else {
+		known = g.known(w.view, w.backend, w.kind) != nil
+	}
+	if known || w.backend.isLate(w.kind) {
+		return g.opts.KeptBudget
+	}
+	return g.opts.ListBudget
+}
+
+// leave notes that somebody has waited in vain for a flight, and what is shown instead,
+// unless it has landed just now.
+func (g *Gateway) leave(w *wait, waited time.Duration) *trouble {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.flight.hasLanded() {
+		return nil
+	}
+	if w.kind != discovery {
+		w.flight.late, w.flight.shown = true, g.known(w.view, w.backend, w.kind)
+	}
+	return w.backend.wasLate(w.kind, waited)
+}
+
+// A listed is the list of one backend, as far as it is known.
+type listed struct {
+	backend *backend
+	list    *list // nil for nothing
+	whole   bool  // it is what the backend has now
+	until   time.Time
+}
+
+// gather asks all backends for a list, at once, and returns what has come within their
+// budgets, or else what is known from before.
+func (g *Gateway) gather(ctx context.Context, v *view, k kind, meta *mcp.Metadata) ([]listed, error) {
+	at := time.Now()
+	backends := g.all()
+	got := make([]listed, len(backends))
+	flights := make([]*flight, len(backends))
+	for i, b := range backends {
+		got[i].backend = b
+		if l, until := g.fresh(v, b, k); l != nil {
+			got[i].list, got[i].whole, got[i].until = l, true, until
+			continue
+		}
+		flights[i] = g.fetch(v, b, k, meta)
+	}
+	for i, f := range flights {
+		if f == nil {
+			continue
+		}
+		got[i].list, got[i].whole = g.await(ctx, &wait{flight: f, at: at, view: v, backend: got[i].backend, kind: k})
+		if got[i].whole {
+			got[i].until = at.Add(got[i].list.life)
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, givenUp(ctx, methods[k])
+	}
+	return got, nil
+}
+
+// recall returns what is known of all backends, without asking.
+func (g *Gateway) recall(v *view, k kind) []listed {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	got := make([]listed, len(g.backends))
+	for i, b := range g.backends {
+		got[i] = listed{backend: b, list: g.known(v, b, k)}
+	}
+	return got
+}
+
+// learn asks those backends for lists of which nothing is known, and waits for them.
+// Only are the backends that matter.
+func (g *Gateway) learn(ctx context.Context, v *view, meta *mcp.Metadata, only func(*backend) bool, of ...kind) {
+	at := time.Now()
+	var waits []wait
+	for _, b := range g.all() {
+		if !only(b) {
+			continue
+		}
+		for _, k := range of {
+			if g.isMissing(v, b, k) {
+				waits = append(waits, wait{flight: g.join(v, b, k, meta), at: at, view: v, backend: b, kind: k})
+			}
+		}
+	}
+	for i := range waits {
+		g.await(ctx, &waits[i])
+	}
+}
+
+// learnLate waits for a list of which nothing is known for as long as it takes: up to
+// Options.LateLimit, or until whoever asks has gone.
+func (g *Gateway) learnLate(ctx context.Context, v *view, b *backend, k kind, meta *mcp.Metadata) {
+	select {
+	case <-g.join(v, b, k, meta).done:
+	case <-ctx.Done():
+	}
+}
+
+// isMissing reports whether nothing is known of a list.
+func (g *Gateway) isMissing(v *view, b *backend, k kind) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return g.known(v, b, k) == nil
+}
+
+// givenUp is the failure of a request whose client has gone.
+func givenUp(ctx context.Context, method string) error {
+	kind := mcp.Cancelled
+	if errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		kind = mcp.TimedOut
+	}
+	return &mcp.CallError{Method: method, Kind: kind, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
+}
+
+// isEmptyList reports whether an error says that a backend has no such list.
+func isEmptyList(err error) bool { return hasCode(err, jsonrpc.CodeMethodNotFound) }

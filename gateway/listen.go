@@ -1,0 +1,249 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A listener is one listen call of a client. It listens at the backends that have
+// something of its filter, and tells the client of what changes in the gateway itself.
+// What it has not told yet is bounded by its filter.
+type listener struct {
+	// Set at construction.
+	gateway *Gateway
+	ctx     context.Context // of this one call
+	cancel  context.CancelCauseFunc
+	caller  mcp.Caller
+	view    *view
+	meta    mcp.Metadata
+	filter  mcp.Filter
+	wake    chan struct{} // something is to be told, or backends have come or gone
+	acked   chan struct{} // closed when the client has been sent the acknowledgement
+	running sync.WaitGroup
+
+	branches map[*backend]*branch // owned by the listen call
+
+	mu      sync.Mutex
+	changes changes             // to be told; guarded by mu, like what follows
+	updates map[string]struct{} // URIs
+}
+
+// listen answers subscriptions/listen. It acknowledges what the filter wants of lists,
+// for the gateway changes itself, and the resources whose backends took them or are
+// likely to. A backend's listen call that ends is made again as long as the client's
+// lasts.
+func (g *Gateway) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	filter, err := mcp.ReadFilter(&req.Params)
+	if err != nil {
+		return mcp.Result{}, err
+	}
+	n := g.listens.Add(1)
+	defer g.listens.Add(-1)
+	if n > int64(g.opts.MaxListens) {
+		return mcp.Result{}, &mcp.CallError{
+			Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxListens", Outcome: mcp.NotSent,
+			Public: fmt.Sprintf("%d listen calls are open, the limit is %d", n-1, g.opts.MaxListens),
+		}
+	}
+	if !g.start() {
+		return mcp.Result{}, closed(req.Method)
+	}
+	defer g.running.Done()
+	filter.TaskIDs = nil
+	l := &listener{
+		gateway: g, caller: caller, view: g.viewOf(&req.Meta), meta: lasting(&req.Meta), filter: filter,
+		wake: make(chan struct{}, 1), acked: make(chan struct{}),
+		branches: make(map[*backend]*branch), updates: make(map[string]struct{}),
+	}
+	l.meta.LogLevel = req.Meta.LogLevel
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	defer l.running.Wait()
+	defer l.cancel(nil)
+	stop := context.AfterFunc(g.ctx, func() { l.cancel(mcp.ErrClosed) })
+	defer stop()
+	g.enlist(l)
+	defer g.delist(l)
+	return mcp.RawResult([]byte("{}")), l.run()
+}
+
+func (g *Gateway) enlist(l *listener) {
+	g.mu.Lock()
+	g.listeners[l] = struct{}{}
+	g.mu.Unlock()
+}
+
+func (g *Gateway) delist(l *listener) {
+	g.mu.Lock()
+	delete(g.listeners, l)
+	g.mu.Unlock()
+}
+
+// run is the listen call.
+func (l *listener) run() error {
+	if uris := l.filter.ResourceSubscriptions; len(uris) > 0 {
+		l.gateway.learn(l.ctx, l.view, &l.meta, anyBackend, resources, templates)
+	}
+	l.branch()
+	granted := l.grant()
+	if err := l.caller.Notify(l.ctx, granted.Acknowledge()); err != nil {
+		return err
+	}
+	close(l.acked)
+	for {
+		select {
+		case <-l.wake:
+			l.branch()
+			if err := mcp.NotifyAll(l.ctx, l.caller, l.take()); err != nil {
+				return err
+			}
+		case <-l.ctx.Done():
+			if err := context.Cause(l.ctx); isUntold(err) {
+				return err
+			}
+			return nil
+		}
+	}
+}
+
+// branch begins to listen at backends that have come, and stops at those that have gone.
+func (l *listener) branch() {
+	backends := l.gateway.all()
+	for _, b := range backends {
+		if l.branches[b] != nil {
+			continue
+		}
+		filter := l.share(b)
+		if filter.Empty() && !filter.Session {
+			continue
+		}
+		br := &branch{listener: l, backend: b, filter: filter, settled: make(chan struct{}), pending: true}
+		l.branches[b] = br
+		l.running.Go(br.keep)
+	}
+	for b := range l.branches {
+		if !slices.Contains(backends, b) {
+			delete(l.branches, b) // its context has ended
+		}
+	}
+}
+
+// share returns what of the filter is a backend's: resources that it lists or may have,
+// if no other one lists them.
+func (l *listener) share(b *backend) mcp.Filter {
+	f := l.filter
+	f.ResourceSubscriptions = nil
+	for _, uri := range l.filter.ResourceSubscriptions {
+		if owner := l.gateway.ownerOf(l.view, uri); owner == b || owner == nil && l.mayWatch(b) {
+			f.ResourceSubscriptions = append(f.ResourceSubscriptions, uri)
+		}
+	}
+	return f
+}
+
+// mayWatch reports whether a backend may tell of changes of resources.
+func (l *listener) mayWatch(b *backend) bool {
+	g := l.gateway
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	can, _ := g.knownCapabilities(l.view, b)
+	return can == nil || can.subscribe
+}
+
+// grant waits for the backends to acknowledge and returns what of the filter is served.
+// Those that do not in time are waited for no longer; of their resources those are
+// granted that no other backend lists.
+func (l *listener) grant() mcp.Filter {
+	patience := l.gateway.opts.KeptBudget
+	if len(l.filter.ResourceSubscriptions) > 0 {
+		patience = l.gateway.opts.ListBudget
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	watched := make(map[string]bool)
+	expired := false
+	for b, br := range l.branches {
+		if !expired {
+			select {
+			case <-br.settled:
+			case <-timer.C:
+				expired = true
+			case <-l.ctx.Done():
+				expired = true
+			}
+		}
+		taken, pending := br.granted()
+		for _, uri := range taken {
+			watched[uri] = true
+		}
+		if !pending {
+			continue
+		}
+		for _, uri := range br.filter.ResourceSubscriptions {
+			watched[uri] = watched[uri] || l.gateway.ownerOf(l.view, uri) == b
+		}
+	}
+	f := l.filter
+	f.ResourceSubscriptions = nil
+	for _, uri := range l.filter.ResourceSubscriptions {
+		if watched[uri] {
+			f.ResourceSubscriptions = append(f.ResourceSubscriptions, uri)
+		}
+	}
+	return f
+}
+
+// tell has the client told of changes that it wants to hear of. It does not wait.
+func (l *listener) tell(c changes, uris ...string) {
+	l.mu.Lock()
+	l.changes |= c & wanted(&l.filter)
+	for _, uri := range uris {
+		l.updates[uri] = struct{}{}
+	}
+	l.mu.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what is to be told.
+func (l *listener) take() (list []*mcp.Notification) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range changeNotifications {
+		if l.changes&n.list != 0 {
+			list = append(list, &mcp.Notification{Method: n.method})
+		}
+	}
+	for _, uri := range l.filter.ResourceSubscriptions {
+		if _, changed := l.updates[uri]; changed {
+			params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "uri", Value: jsonrpc.AppendString(nil, uri)})
+			list = append(list, &mcp.Notification{Method: mcp.NotificationResourceUpdated, Params: params})
+		}
+	}
+	l.changes = 0
+	clear(l.updates)
+	return list
+}
+
+// announce tells those who listen with a view that lists have changed. g.mu is held.
+func (g *Gateway) announce(view string, c changes) {
+	for l := range g.listeners {
+		if l.view.key == view {
+			l.tell(c)
+		}
+	}
+}
+
+// announceAll tells all that lists have changed, and backends. g.mu is held.
+func (g *Gateway) announceAll(c changes) {
+	for l := range g.listeners {
+		l.tell(c)
+	}
+}

@@ -1,0 +1,224 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// tryWait is how long a backend may take that is asked for a resource which it has not
+// listed, while there are others that may have it.
+const tryWait = 10 * time.Second
+
+// read brings the reading of a resource to the backend that lists it. One that nobody
+// lists is read at those whose templates it fits, and then at all others that have
+// resources, one after the other: reading is safe to repeat. The retry of a request that
+// needed input goes where that was answered, and to nobody else.
+func (g *Gateway) read(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	uri, ok := req.Params.LookupString("uri")
+	if !ok {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a string")
+	}
+	v := g.viewOf(&req.Meta)
+	if b := g.ownerOf(v, uri); b != nil {
+		return g.deliver(ctx, b, req, caller)
+	}
+	g.learn(ctx, v, &req.Meta, anyBackend, resources, templates)
+	if ctx.Err() != nil {
+		return mcp.Result{}, givenUp(ctx, req.Method)
+	}
+	if b := g.ownerOf(v, uri); b != nil {
+		return g.deliver(ctx, b, req, caller)
+	}
+	candidates := g.candidates(v, uri)
+	if isRetry(&req.Params) && len(candidates) > 1 {
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: it is not known who has asked for input; begin anew")
+	}
+	return g.try(ctx, v, uri, candidates, &attempt{req, caller})
+}
+
+func anyBackend(*backend) bool { return true }
+
+// isRetry reports whether a request answers what was asked within another one.
+func isRetry(params *jsonrpc.Value) bool {
+	_, state := params.Lookup("requestState")
+	_, answers := params.Lookup("inputResponses")
+	return state || answers
+}
+
+// ownerOf returns the backend that lists a resource, or was found to have it; nil if
+// none is known.
+func (g *Gateway) ownerOf(v *view, uri string) *backend {
+	if r, ok := g.lookup(v, resources, uri); ok {
+		return r.backend
+	}
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	return v.found[uri]
+}
+
+// An attempt is a request that may be made at several backends.
+type attempt struct {
+	req    *mcp.Request
+	caller mcp.Caller
+}
+
+// try reads a resource at one backend after the other, until one has it.
+func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []*backend, a *attempt) (mcp.Result, error) {
+	failure := unknown(resources, uri)
+	lost := false // failure says that a backend could not be asked
+	for i, b := range candidates {
+		result, err := g.tryOne(ctx, b, i == len(candidates)-1, a)
+		if err == nil {
+			g.learnOwner(v, uri, b)
+			return result, nil
+		}
+		switch {
+		case ctx.Err() != nil:
+			return mcp.Result{}, err
+		case hasCode(err, jsonrpc.CodeResourceNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound):
+			if i == 0 && !lost {
+				failure = err
+			}
+		case mcp.OutcomeOf(err) == mcp.Answered:
+			return mcp.Result{}, err // it has the resource, and cannot read it
+		case !lost:
+			failure, lost = err, true
+		}
+	}
+	return mcp.Result{}, failure
+}
+
+func (g *Gateway) tryOne(ctx context.Context, b *backend, last bool, a *attempt) (mcp.Result, error) {
+	if last {
+		return g.deliver(ctx, b, a.req, a.caller)
+	}
+	ctx, cancel := context.WithTimeout(ctx, tryWait)
+	defer cancel()
+	return g.deliver(ctx, b, a.req, a.caller)
+}
+
+// maxFound is how many resources that are in no list are remembered for a client.
+const maxFound = 100
+
+func (g *Gateway) learnOwner(v *view, uri string, b *backend) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v.found == nil || len(v.found) >= maxFound {
+		v.found = make(map[string]*backend)
+	}
+	if b.ctx.Err() == nil && len(uri) <= maxKey {
+		v.found[strings.Clone(uri)] = b
+	}
+}
+
+// candidates returns the backends that may have a resource which nobody lists: first
+// those with templates that it fits, those with the longest literal text first, then
+// those that have resources.
+func (g *Gateway) candidates(v *view, uri string) []*backend {
+	type candidate struct {
+		backend *backend
+		fit     int
+	}
+	var all []candidate
+	g.mu.RLock()
+	for _, b := range g.backends {
+		can, _ := g.knownCapabilities(v, b)
+		if can != nil && !can.has[resources] {
+			continue
+		}
+		c := candidate{b, -1}
+		if l := g.known(v, b, templates); l != nil {
+			for i := range l.items {
+				c.fit = max(c.fit, fit(l.items[i].name, uri))
+			}
+		}
+		all = append(all, c)
+	}
+	g.mu.RUnlock()
+	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.fit, a.fit) })
+	backends := make([]*backend, len(all))
+	for i := range all {
+		backends[i] = all[i].backend
+	}
+	return backends
+}
+
+// fit returns how much literal text a URI shares with a template that it may have been
+// made of, -1 if it was not. It takes time in proportion to both, and may take what
+// stands between literals for a value that it is not; the backend knows better.
+func fit(template, uri string) int {
+	before, rest, found := strings.Cut(template, "{")
+	if !found {
+		if uri == template {
+			return len(uri)
+		}
+		return -1
+	}
+	if !strings.HasPrefix(uri, before) {
+		return -1
+	}
+	n := len(before)
+	uri = uri[len(before):]
+	for {
+		_, after, closed := strings.Cut(rest, "}")
+		if !closed {
+			return -1
+		}
+		literal, more, again := strings.Cut(after, "{")
+		n += len(literal)
+		if !again {
+			if strings.HasSuffix(uri, literal) {
+				return n
+			}
+			return -1
+		}
+		i := strings.Index(uri, literal)
+		if i < 0 {
+			return -1
+		}
+		uri, rest = uri[i+len(literal):], more
+	}
+}
+
+// ownerOfTemplate returns the backend that lists a resource template, or a resource of
+// that URI.
+func (g *Gateway) ownerOfTemplate(ctx context.Context, req *mcp.Request, uri string) (*backend, error) {
+	v := g.viewOf(&req.Meta)
+	find := func() *backend {
+		if r, ok := g.lookup(v, templates, uri); ok {
+			return r.backend
+		}
+		return g.ownerOf(v, uri)
+	}
+	if b := find(); b != nil {
+		return b, nil
+	}
+	g.learn(ctx, v, &req.Meta, anyBackend, resources, templates)
+	if ctx.Err() != nil {
+		return nil, givenUp(ctx, req.Method)
+	}
+	if b := find(); b != nil {
+		return b, nil
+	}
+	if candidates := g.candidates(v, uri); len(candidates) > 0 && g.fits(v, candidates[0], uri) {
+		return candidates[0], nil
+	}
+	return nil, unknown(templates, uri)
+}
+
+// fits reports whether a URI fits a template of a backend, which may be its only one.
+func (g *Gateway) fits(v *view, b *backend, uri string) bool {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	l := g.known(v, b, templates)
+	if l == nil {
+		return false
+	}
+	return slices.ContainsFunc(l.items, func(it item) bool { return fit(it.name, uri) >= 0 })
+}

@@ -1,0 +1,132 @@
+package gateway_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// library has resources that it reads, some of which it lists.
+func library(name, template string, uris ...string) *fake {
+	f := newFake()
+	f.answer(mcp.MethodListResourceTemplates, `{"resourceTemplates":[{"uriTemplate":"`+template+`","name":"t"}]}`)
+	f.handle(mcp.MethodReadResource, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		uri, _ := req.Params.LookupString("uri")
+		if slices.Contains(uris, uri) {
+			return mcp.NewResult(map[string]string{"from": name})
+		}
+		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeResourceNotFound, "%s has none", name)
+	})
+	return f
+}
+
+func TestResourcesAreFound(t *testing.T) {
+	a := library("a", "x:/{name}", "x:/1", "y:1")
+	b := library("b", "x:/deep/{name}/end", "x:/deep/2/end", "x:/3", "x:/1")
+	tools := newFake()
+	tools.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{}}}`)
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b, "tools": tools})
+	for _, tt := range []struct {
+		uri  string
+		from string
+		a, b int // how often each is asked
+	}{
+		{"x:/1", "a", 1, 0},          // fits a template of a
+		{"x:/deep/2/end", "b", 0, 1}, // fits both, that of b better
+		{"x:/3", "b", 1, 1},          // fits a template of a, which has none
+		{"x:/3", "b", 0, 1},          // and is known then
+		{"y:1", "a", 1, 0},           // fits none
+		{"z:1", "", 1, 1},
+	} {
+		beforeA, beforeB := a.times(mcp.MethodReadResource), b.times(mcp.MethodReadResource)
+		result, err := g.Handle(t.Context(), request(mcp.MethodReadResource, `{"uri":"`+tt.uri+`"}`), mcp.NoCaller{})
+		if from, _ := result.LookupString("from"); from != tt.from || (err == nil) != (tt.from != "") {
+			t.Errorf("%s is read from %q: %v", tt.uri, from, err)
+		}
+		if err != nil && err.Error() != "a has none (-32002)" {
+			t.Errorf("%s: %v", tt.uri, err)
+		}
+		if asked := a.times(mcp.MethodReadResource) - beforeA; asked != tt.a {
+			t.Errorf("%s: a was asked %d times", tt.uri, asked)
+		}
+		if asked := b.times(mcp.MethodReadResource) - beforeB; asked != tt.b {
+			t.Errorf("%s: b was asked %d times", tt.uri, asked)
+		}
+	}
+	if tools.times(mcp.MethodReadResource)+tools.times(mcp.MethodListResources) != 0 {
+		t.Error("a backend without resources was asked for some")
+	}
+}
+
+// TestRetriesGoWhereTheyBelong: nobody else is shown the state of a request.
+func TestRetriesGoWhereTheyBelong(t *testing.T) {
+	a, b := library("a", "x:/{name}"), library("b", "x:/{name}")
+	needs := `{"resultType":"input_required","requestState":"s","inputRequests":{}}`
+	b.answer(mcp.MethodReadResource, needs)
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b})
+	const retry = `{"uri":"x:/1","requestState":"s","inputResponses":{}}`
+	if _, err := g.Handle(t.Context(), request(mcp.MethodReadResource, retry), mcp.NoCaller{}); jsonrpc.ToWire(err).Code != jsonrpc.CodeInvalidParams {
+		t.Errorf("a retry of nothing: %v", err)
+	}
+	if a.times(mcp.MethodReadResource)+b.times(mcp.MethodReadResource) != 0 {
+		t.Error("a backend was shown the state")
+	}
+	do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
+	asked := a.times(mcp.MethodReadResource)
+	do(t, g, mcp.MethodReadResource, retry)
+	if a.times(mcp.MethodReadResource) != asked || b.times(mcp.MethodReadResource) != 2 {
+		t.Error("the retry went elsewhere")
+	}
+}
+
+// TestHungBackendDoesNotHideResources: it is left after a while if another one may have
+// what is wanted.
+func TestHungBackendDoesNotHideResources_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung, b := library("hung", "x:/{name}"), library("b", "q:/{name}", "x:/1")
+		hung.hang(mcp.MethodReadResource)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"hung": hung, "b": b})
+		began := time.Now()
+		result := do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
+		if from, _ := result.LookupString("from"); from != "b" || time.Since(began) > 10*time.Second {
+			t.Errorf("it is read from %q after %v", from, time.Since(began))
+		}
+		// What was found stays, and what one alone can have is waited for.
+		began = time.Now()
+		do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
+		if time.Since(began) != 0 {
+			t.Errorf("the second time it takes %v", time.Since(began))
+		}
+	})
+}
+
+func TestTemplatesFit(t *testing.T) {
+	for _, tt := range []struct {
+		template, uri string
+		want          bool
+	}{
+		{"x:/1", "x:/1", true},
+		{"x:/1", "x:/12", false},
+		{"x:/{a}", "x:/1", true},
+		{"x:/{a}", "y:/1", false},
+		{"x:/{a}/end", "x:/1/end", true},
+		{"x:/{a}/end", "x:/1/end2", false},
+		{"x:/{a}-{b}/c", "x:/1-2/c", true},
+		{"x:/{a}-{b}/c", "x:/1/c", false},
+		{"x:{", "x:1", false},
+		{"{+all}", "anything", true},
+	} {
+		has := library("has", tt.template, tt.uri)
+		hidden := library("a", "only:/this", tt.uri) // comes first by its name
+		g := newGateway(t, unhurried, map[string]mcp.Handler{"z": has, "a": hidden})
+		result := do(t, g, mcp.MethodReadResource, `{"uri":"`+tt.uri+`"}`)
+		if from, _ := result.LookupString("from"); (from == "has") != tt.want {
+			t.Errorf("%s fits %s: %t, want %t", tt.uri, tt.template, !tt.want, tt.want)
+		}
+	}
+}

@@ -1,0 +1,286 @@
+package gateway
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"maps"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A view is what the backends have shown a client, or a class of clients: those of one
+// principal, with the same capabilities, in revisions of one era. Nothing of it is ever
+// shown to anybody of another class, since backends may show each something else. Of a
+// client of whom nothing is kept, what is kept of its class is.
+type view struct {
+	// Set at construction.
+	key   string
+	class string // the key of the class; its own key if it is one
+
+	used atomic.Int64
+
+	// Guarded by Gateway.mu.
+	entries map[*backend]*entry
+	bytes   int
+	found   map[string]*backend // resources in no list, by URI
+}
+
+// An entry is what one backend has shown. It is guarded by Gateway.mu.
+type entry struct {
+	can     *capabilities // nil if not known
+	canAt   time.Time     // when it was told
+	lists   [lists]*list  // nil for those not known
+	fresh   [lists]time.Time
+	changes [lists]int // how often a list was said to have changed
+	flights [kinds]*flight
+	next    [kinds]*flight // those that wait for the one in flight to land
+}
+
+// appendClass appends the key of a client's class.
+func appendClass(key []byte, m *mcp.Metadata) []byte {
+	// Quoted, so that no name can reach into the next one.
+	key = strconv.AppendInt(key, int64(m.Revision.Era()), 10)
+	key = strconv.AppendQuote(key, m.Principal.Issuer)
+	key = strconv.AppendQuote(key, m.Principal.Subject)
+	return append(key, m.Capabilities...)
+}
+
+// appendView appends the key of a client's own view.
+func appendView(key []byte, m *mcp.Metadata) []byte {
+	key = appendClass(key, m)
+	if m.Session != "" {
+		return strconv.AppendQuote(append(key, " session "...), m.Session)
+	}
+	return append(append(key, " client "...), m.Client...)
+}
+
+// maxKey is how long a key is kept as it is. What a client says of itself may be long.
+const maxKey = 512
+
+func bounded(key []byte) []byte {
+	if len(key) <= maxKey {
+		return key
+	}
+	sum := sha256.Sum256(key)
+	return sum[:]
+}
+
+// viewOf returns the view of whoever has made a request.
+func (g *Gateway) viewOf(m *mcp.Metadata) *view {
+	var memory [maxKey]byte
+	key := bounded(appendView(memory[:0], m))
+	g.mu.RLock()
+	v := g.views[string(key)]
+	g.mu.RUnlock()
+	if v == nil {
+		v = g.newView(string(key), string(bounded(appendClass(nil, m))))
+	}
+	v.used.Store(g.ticks.Add(1))
+	return v
+}
+
+func (g *Gateway) newView(key, class string) *view {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, key := range [...]string{class, key} {
+		v := g.views[key]
+		if v == nil {
+			v = &view{key: key, class: class, entries: make(map[*backend]*entry)}
+			g.views[key] = v
+		}
+		v.used.Store(g.ticks.Add(1))
+	}
+	v := g.views[key]
+	g.evict(v)
+	return v
+}
+
+// evict forgets views that have not been used for longest, but not that of now, until
+// they are within the limits. g.mu is held.
+func (g *Gateway) evict(now *view) {
+	for len(g.views) > g.opts.MaxViews || g.kept > g.opts.MaxKept {
+		var oldest *view
+		for _, v := range g.views {
+			if v.key != now.key && v.key != now.class && (oldest == nil || v.used.Load() < oldest.used.Load()) {
+				oldest = v
+			}
+		}
+		if oldest == nil {
+			return
+		}
+		delete(g.views, oldest.key)
+		g.kept -= oldest.bytes
+	}
+}
+
+// entry returns what a backend has shown. g.mu is held.
+func (v *view) entry(b *backend) *entry {
+	e := v.entries[b]
+	if e == nil {
+		e = new(entry)
+		v.entries[b] = e
+	}
+	return e
+}
+
+// layers are a view and that of its class, for what the first one does not know.
+type layers [2]*view
+
+// layers returns those of a view. g.mu is held.
+func (g *Gateway) layers(v *view) layers { return layers{v, g.views[v.class]} }
+
+// list returns the list of a backend that was last seen, nil if there is none.
+// Gateway.mu is held.
+func (ls layers) list(b *backend, k kind) *list {
+	for _, v := range ls {
+		if v == nil {
+			continue
+		}
+		if e := v.entries[b]; e != nil && e.lists[k] != nil {
+			return e.lists[k]
+		}
+	}
+	return nil
+}
+
+// known is layers.list for one backend. g.mu is held.
+func (g *Gateway) known(v *view, b *backend, k kind) *list { return g.layers(v).list(b, k) }
+
+// knownCapabilities is known for what a backend can do.
+func (g *Gateway) knownCapabilities(v *view, b *backend) (can *capabilities, at time.Time) {
+	for _, layer := range g.layers(v) {
+		if layer == nil {
+			continue
+		}
+		if e := layer.entries[b]; e != nil && e.can != nil {
+			return e.can, e.canAt
+		}
+	}
+	return nil, time.Time{}
+}
+
+// fresh returns a list that its backend has allowed to be used again, and until when.
+func (g *Gateway) fresh(v *view, b *backend, k kind) (*list, time.Time) {
+	g.mu.RLock()
+	defer g.mu.RUnlock()
+	e := v.entries[b]
+	if e == nil || e.lists[k] == nil || !time.Now().Before(e.fresh[k]) {
+		return nil, time.Time{}
+	}
+	return e.lists[k], e.fresh[k]
+}
+
+// keep takes up what a flight has brought, for its client and the class of that. g.mu
+// is held.
+func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
+	if b.ctx.Err() != nil {
+		return // it was removed
+	}
+	for _, layer := range g.layers(v) {
+		if layer == nil {
+			continue
+		}
+		e := layer.entry(b)
+		if f.can != nil {
+			e.can, e.canAt = f.can, time.Now()
+		}
+		if k == discovery || f.list == nil {
+			continue
+		}
+		size := f.list.weight()
+		if old := e.lists[k]; old != nil {
+			size -= old.weight()
+		}
+		e.lists[k] = f.list
+		if g.views[layer.key] != layer {
+			continue // it has been forgotten meanwhile
+		}
+		layer.bytes += size
+		g.kept += size
+	}
+	if e := v.entry(b); k != discovery && f.list != nil {
+		e.fresh[k] = time.Time{}
+		if f.list.life > 0 && e.changes[k] == f.changes {
+			e.fresh[k] = f.began.Add(f.list.life)
+		}
+	}
+	g.evict(v)
+}
+
+// changed takes up that lists of a backend have changed: none of them may be used again
+// without asking.
+func (g *Gateway) changed(b *backend, c changes) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.doubt(b)
+	for _, v := range g.views {
+		e := v.entries[b]
+		if e == nil {
+			continue
+		}
+		for k := range lists {
+			if changedBy[k]&c != 0 {
+				e.changes[k]++
+				e.fresh[k] = time.Time{}
+			}
+		}
+	}
+}
+
+// doubt has the next list of a backend ask what it can do: it may be another version of
+// itself. g.mu is held.
+func (g *Gateway) doubt(b *backend) {
+	for _, v := range g.views {
+		if e := v.entries[b]; e != nil {
+			e.canAt = time.Time{}
+		}
+	}
+}
+
+// forget forgets a backend that was removed. g.mu is held.
+func (g *Gateway) forget(b *backend) {
+	for _, v := range g.views {
+		if e := v.entries[b]; e != nil {
+			for _, l := range e.lists {
+				if l != nil {
+					v.bytes -= l.weight()
+					g.kept -= l.weight()
+				}
+			}
+			for _, f := range e.next {
+				if f != nil {
+					f.err = closed(mcp.MethodDiscover)
+					close(f.done)
+				}
+			}
+			delete(v.entries, b)
+		}
+		maps.DeleteFunc(v.found, func(_ string, of *backend) bool { return of == b })
+	}
+	maps.DeleteFunc(g.conflicts, func(c Conflict, _ struct{}) bool { return c.Shown == b.name || c.Hidden == b.name })
+}
+
+// lasting returns the metadata of requests that the gateway makes for a client: a copy,
+// without what belongs to one request.
+func lasting(m *mcp.Metadata) mcp.Metadata {
+	return mcp.Metadata{
+		Revision: m.Revision, Principal: m.Principal, Session: m.Session,
+		Client: bytes.Clone(m.Client), Capabilities: withoutTasks(bytes.Clone(m.Capabilities)),
+	}
+}
+
+// newRequest returns a request that the gateway makes for a client, with the metadata of
+// that: a modern one carries them in its params.
+func newRequest(method string, params jsonrpc.Value, meta *mcp.Metadata) *mcp.Request {
+	req := &mcp.Request{Method: method, Params: params, Meta: *meta}
+	if meta.Revision.Era() == mcp.Modern {
+		bare := *req
+		bare.Meta.Revision = "" // as if nothing were there yet
+		req.Params = mcp.ForModern(&bare, meta.Revision, jsonrpc.ID{})
+	}
+	return req
+}
