@@ -128,17 +128,16 @@ func around(parts []string, company []string, f func(text string)) {
 	for _, part := range parts {
 		for i, fill := range fillers {
 			for n := range 101 {
-				if i > 0 && n%3 != 0 {
+				if i > 0 && n%10 != 0 {
 					continue // the parts stand anywhere with the first
 				}
 				before := filler(fill, n)
 				f(before + part)
-				for _, left := range []int{1, 31, 32, 33, 100 - n, 300} {
-					after := filler(fill, max(left, 0))
-					f(before + part + after)
-					f(part + before + part + after)
-					f(company[0] + filler(fill, 300-n) + part + after)
+				for _, left := range []int{1, 33, 100 - n} {
+					f(before + part + filler(fill, left))
+					f(company[0] + filler(fill, 300-n) + part + filler(fill, left))
 				}
+				f(part + before + part + filler(fill, 300))
 				for _, other := range company {
 					f(other + before + part + other + filler(fill, 300))
 				}
