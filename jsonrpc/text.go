@@ -103,14 +103,14 @@ func appendBlocks(dst, raw []byte, base int) ([]byte, int) {
 			case '\\':
 			}
 			put += k - placed
-			c := unescaped[b[k+1]]
-			to[put] = c
-			placed = k + 2
-			m &^= 2 << uint(k)
-			put++
-			if c == 0 {
+			if c := unescaped[b[k+1]]; c != 0 {
+				to[put] = c
+				put++
+				placed = k + 2
+				m &^= 2 << uint(k)
+			} else {
 				r, length := unescapeRune(b[k:])
-				put += utf8.EncodeRune(to[put-1:], r) - 1
+				put += utf8.EncodeRune(to[put:], r)
 				placed = k + length
 				m &= from(placed)
 			}

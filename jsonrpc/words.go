@@ -26,15 +26,15 @@ func special(w uint64) uint64 {
 
 // plain returns the index at or after i of the first special byte, or len(data).
 func plain(data []byte, i int) int {
-	for i+32 <= len(data) {
-		b := data[i : i+32 : i+32]
+	for i+blockBytes <= len(data) {
+		b := data[i : i+blockBytes : i+blockBytes]
 		m0 := special(binary.LittleEndian.Uint64(b))
 		m1 := special(binary.LittleEndian.Uint64(b[8:]))
 		m2 := special(binary.LittleEndian.Uint64(b[16:]))
 		m3 := special(binary.LittleEndian.Uint64(b[24:]))
 		switch {
 		case m0|m1|m2|m3 == 0:
-			i += 32
+			i += blockBytes
 			continue
 		case m0 != 0:
 			return i + bits.TrailingZeros64(m0)/8
