@@ -92,7 +92,7 @@ func appendQuotedBlocks(dst, data []byte) ([]byte, int) {
 			m &= m - 1
 			c := b[k]
 			if c >= utf8.RuneSelf {
-				if c >= 0xC2 && c <= 0xDF && b[k+1]&0xC0 == 0x80 {
+				if c >= 0xC2 && c <= 0xDF && b[k+1]&0xC0 == 0x80 && m&(4<<uint(k)) == 0 { // alone
 					valid = base + k + 2
 					m &^= 2 << uint(k)
 					continue

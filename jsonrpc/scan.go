@@ -131,7 +131,7 @@ func (s *scanner) strFrom(i int) (escaped bool, err error) {
 			case c == '\\' && unescaped[next] != 0:
 				escaped = true
 				fallthrough
-			case c >= 0xC2 && c <= 0xDF && next&0xC0 == 0x80:
+			case c >= 0xC2 && c <= 0xDF && next&0xC0 == 0x80 && m&(4<<uint(k&63)) == 0: // alone
 				m &^= 3 << uint(k&63)
 				i = base + k + 2
 				continue

@@ -98,9 +98,9 @@ func appendBlocks(dst, raw []byte, base int) ([]byte, int) {
 			switch b[k] {
 			case '"':
 				return out[:n+put+k-placed], base + k
+			case '\\':
 			default:
 				continue
-			case '\\':
 			}
 			put += k - placed
 			if c := unescaped[b[k+1]]; c != 0 {
