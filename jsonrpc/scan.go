@@ -115,9 +115,6 @@ func (s *scanner) strFrom(i int) (escaped bool, err error) {
 			continue
 		}
 		m := gather(m0) | gather(m1)<<8 | gather(m2)<<16 | gather(m3)<<24
-		if i > base {
-			m = m >> uint((i-base)&63) << uint((i-base)&63)
-		}
 		for m != 0 {
 			k := bits.TrailingZeros64(m)
 			c, next := b[k&(blockBytes-1)], byte(0)

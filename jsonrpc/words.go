@@ -21,7 +21,7 @@ const (
 func special(w uint64) uint64 {
 	quote := (w ^ lowBits*('"'^' ')) - lowBits*('"'-1) // the quote changes places with the space
 	slash := (w ^ lowBits*'\\') - lowBits
-	return (w | quote | slash) & highBits
+	return (quote | slash) & highBits // what is not ASCII keeps its high bit in one of them
 }
 
 // plain returns the index at or after i of the first special byte, or len(data).

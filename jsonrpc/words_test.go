@@ -230,3 +230,16 @@ func TestScanningAgreesWithTheSimpleLoop(t *testing.T) {
 		}
 	})
 }
+
+// A name is found by what it means, however long it is and wherever in it an escape
+// stands.
+func TestLongNamesAreFound(t *testing.T) {
+	around([]string{"", `\n`, `\"`, `\\`, `\u00e9`, "é", "速"}, []string{"é", `\t`}, func(name string) {
+		v := parse(t, `{"`+name+`":1,"other":2}`)
+		for _, v := range []jsonrpc.Value{v, jsonrpc.Trusted(v.Raw())} {
+			if got, ok := v.Lookup(simpleUnquote(name)); !ok || string(got) != "1" {
+				t.Fatalf("%s is not found", name)
+			}
+		}
+	})
+}
