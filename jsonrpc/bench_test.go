@@ -19,6 +19,8 @@ func BenchmarkScan(b *testing.B) {
 		{"64KiB", strings.Repeat("the quick brown fox ", 64<<10/20)},
 		{"64KiBescapes", strings.Repeat(`the quick \n brown \"fox\" `, 64<<10/27)},
 		{"64KiBmixed", strings.Repeat(`The quick brown fox \"jumps\" over the lazy dog, naïve café, and runs on for a while.\n`, 64<<10/89)},
+		{"64KiBsource", string(bytes.Trim(jsonrpc.AppendString(nil, source), `"`))},
+		{"64KiBcyrillic", cyrillic},
 		{"64KiBcjk", strings.Repeat("速い茶色の狐が", 64<<10/21)},
 		{"1MiB", strings.Repeat("the quick brown fox ", 1<<20/20)},
 	}
@@ -88,11 +90,18 @@ func BenchmarkLineReader(b *testing.B) {
 	}
 }
 
+var (
+	source   = strings.Repeat("\tif err := run(ctx, \"a name\"); err != nil {\n\t\treturn fmt.Errorf(\"running: %w\", err)\n\t}\n\treturn nil\n}\n\n", 64<<10/106)
+	cyrillic = strings.Repeat("Съешь ещё этих мягких французских булок, да выпей же чаю. ", 64<<10/104)
+)
+
 // texts are what strings of tools mostly are: the cost of a string depends on how
 // many of its characters are not plain ASCII.
 var texts = []struct{ name, text string }{
 	{"plain", strings.Repeat("the quick brown fox ", 64<<10/20)},
 	{"mixed", strings.Repeat("The quick brown fox \"jumps\" over the lazy dog, naïve café, and runs on for a while.\n", 64<<10/86)},
+	{"source", source},
+	{"cyrillic", cyrillic},
 	{"cjk", strings.Repeat("速い茶色の狐が", 64<<10/21)},
 	{"escapes", strings.Repeat("\"\\\n", 64<<10/3)},
 	{"short", "hello"},

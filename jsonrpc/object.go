@@ -40,6 +40,15 @@ func (m *member) nameIn(raw []byte) []byte {
 	return name
 }
 
+// isCalled reports whether name is the member's, unescaped. Raw begins with the
+// member's object.
+func (m *member) isCalled(name string, raw []byte) bool {
+	if !m.escaped && int(m.nameEnd-m.name) != len(name)+len(`""`) {
+		return false
+	}
+	return string(m.nameIn(raw)) == name
+}
+
 // member goes to the value of the next member of the object that begins at
 // start. It returns false at the end of the object, which it passes over. The
 // caller passes over the value and sets its end.

@@ -87,106 +87,108 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-const (
-	lowBits  = 0x0101010101010101
-	highBits = 0x8080808080808080
-)
-
-// special marks, in the high bit of each byte of w, bytes that a string cannot
-// pass over blindly: controls, quotes, backslashes and non-ASCII. Only the
-// lowest mark is exact, which is the one that matters.
-func special(w uint64) uint64 {
-	quote := (w ^ lowBits*'"') - lowBits
-	slash := (w ^ lowBits*'\\') - lowBits
-	control := w - lowBits*0x20
-	return (w | quote | slash | control) & highBits
+// str passes over a string whose opening quote is at pos and tells whether it
+// holds escapes. Escaped lone surrogates are let through as they came.
+func (s *scanner) str() (escaped bool, err error) {
+	i := plain(s.data, s.pos+1)
+	if i < len(s.data) && s.data[i] == '"' {
+		s.pos = i + 1
+		return false, nil
+	}
+	return s.strFrom(i)
 }
 
-// plain returns the index at or after i of the first special byte, or len(data).
-func plain(data []byte, i int) int {
-	for i+32 <= len(data) {
-		b := data[i : i+32 : i+32]
+// strFrom is str for a string whose characters before i are plain. It finds all bytes
+// of a block that are to be looked at before it looks at the first of them, so that
+// the processor need not wait for where one ends to find the next.
+func (s *scanner) strFrom(i int) (escaped bool, err error) {
+	data := s.data
+	base := i
+	for len(data)-base >= blockBytes {
+		b := data[base : base+blockBytes : base+blockBytes]
 		m0 := special(binary.LittleEndian.Uint64(b))
 		m1 := special(binary.LittleEndian.Uint64(b[8:]))
 		m2 := special(binary.LittleEndian.Uint64(b[16:]))
 		m3 := special(binary.LittleEndian.Uint64(b[24:]))
-		switch {
-		case m0|m1|m2|m3 == 0:
-			i += 32
+		if m0|m1|m2|m3 == 0 {
+			base += blockBytes
 			continue
-		case m0 != 0:
-			return i + bits.TrailingZeros64(m0)/8
-		case m1 != 0:
-			return i + 8 + bits.TrailingZeros64(m1)/8
-		case m2 != 0:
-			return i + 16 + bits.TrailingZeros64(m2)/8
 		}
-		return i + 24 + bits.TrailingZeros64(m3)/8
+		m := gather(m0) | gather(m1)<<8 | gather(m2)<<16 | gather(m3)<<24
+		for m != 0 {
+			k := bits.TrailingZeros64(m)
+			c, next := b[k&(blockBytes-1)], byte(0)
+			if k < blockBytes-1 {
+				next = b[k+1]
+			}
+			switch {
+			case c == '"':
+				s.pos = base + k + 1
+				return escaped, nil
+			case c == '\\' && unescaped[next] != 0:
+				escaped = true
+				fallthrough
+			case c >= 0xC2 && c <= 0xDF && next&0xC0 == 0x80 && m&(4<<uint(k&63)) == 0: // alone
+				m &^= 3 << uint(k&63)
+				i = base + k + 2
+				continue
+			}
+			escaped = escaped || c == '\\'
+			if i, err = s.odd(base + k); err != nil {
+				return escaped, err
+			}
+			m &= from(i - base)
+		}
+		base = max(base+blockBytes, i)
 	}
-	for i+8 <= len(data) {
-		if m := special(binary.LittleEndian.Uint64(data[i:])); m != 0 {
-			return i + bits.TrailingZeros64(m)/8
-		}
-		i += 8
-	}
-	for i < len(data) {
-		if c := data[i]; c < 0x20 || c >= 0x80 || c == '"' || c == '\\' {
-			return i
-		}
-		i++
-	}
-	return i
-}
-
-// str passes over a string whose opening quote is at pos and tells whether it
-// holds escapes. Escaped lone surrogates are let through as they came.
-func (s *scanner) str() (escaped bool, err error) {
-	i := s.pos + 1
-	for {
-		i = plain(s.data, i)
-		if i >= len(s.data) {
-			s.pos = i
-			return escaped, s.fail("")
-		}
-		switch c := s.data[i]; {
-		case c == '"':
+	for i = plain(data, max(i, base)); i < len(data); i = plain(data, i) {
+		if data[i] == '"' {
 			s.pos = i + 1
 			return escaped, nil
-		case c == '\\' && i+1 < len(s.data) && isEscape(s.data[i+1]):
-			escaped = true
-			i += 2
-		case c >= 0xC2 && c <= 0xDF && i+1 < len(s.data) && s.data[i+1]&0xC0 == 0x80:
-			i += 2
-		case c == '\\':
-			n := escapeLen(s.data[i:])
-			if n == 0 {
-				s.pos = i
-				return escaped, s.fail("bad escape in a string")
-			}
-			escaped = true
-			i += n
-		case c < 0x20:
-			s.pos = i
-			return escaped, s.fail("control character in a string")
-		default:
-			i = s.runes(i)
+		}
+		escaped = escaped || data[i] == '\\'
+		if i, err = s.odd(i); err != nil {
+			return escaped, err
 		}
 	}
+	s.pos = i
+	return escaped, s.fail("")
+}
+
+// odd passes over what is at i in a string, which may be anything but a quote.
+func (s *scanner) odd(i int) (int, error) {
+	data := s.data
+	switch c := data[i]; {
+	case c >= utf8.RuneSelf:
+		return s.runes(i), nil
+	case c == '\\':
+		if i+1 < len(data) && unescaped[data[i+1]] != 0 {
+			return i + 2, nil
+		}
+		n := escapeLen(data[i:])
+		if n == 0 {
+			s.pos = i
+			return i, s.fail("bad escape in a string")
+		}
+		return i + n, nil
+	case c < 0x20:
+		s.pos = i
+		return i, s.fail("control character in a string")
+	}
+	return i + 1, nil
 }
 
 // runes passes over the non-ASCII characters that begin at i.
 func (s *scanner) runes(i int) int {
-	for i < len(s.data) && s.data[i] >= utf8.RuneSelf {
-		n := runeLen(s.data[i:])
-		if n == 0 {
-			if s.soft == nil {
-				s.soft = &SyntaxError{Offset: i, Reason: "invalid UTF-8 in a string"}
-			}
-			n = 1
+	for {
+		if i = validRunes(s.data, i); i >= len(s.data) || s.data[i] < utf8.RuneSelf {
+			return i
 		}
-		i += n
+		if s.soft == nil {
+			s.soft = &SyntaxError{Offset: i, Reason: "invalid UTF-8 in a string"}
+		}
+		i++
 	}
-	return i
 }
 
 // skipStr passes over a valid string whose opening quote is at pos, by looking
@@ -201,40 +203,6 @@ func (s *scanner) skipStr() error {
 		return s.fail("")
 	}
 	return nil
-}
-
-// quoteOrSlash returns the index at or after i of the first quote or backslash,
-// or at least len(data).
-func quoteOrSlash(data []byte, i int) int {
-	for i+16 <= len(data) {
-		b := data[i : i+16 : i+16]
-		m0 := quotesAndSlashes(binary.LittleEndian.Uint64(b))
-		m1 := quotesAndSlashes(binary.LittleEndian.Uint64(b[8:]))
-		if m0|m1 == 0 {
-			i += 16
-			continue
-		}
-		if m0 != 0 {
-			return i + bits.TrailingZeros64(m0)/8
-		}
-		return i + 8 + bits.TrailingZeros64(m1)/8
-	}
-	for i < len(data) && data[i] != '"' && data[i] != '\\' {
-		i++
-	}
-	return i
-}
-
-// quotesAndSlashes is like special, for quotes and backslashes alone.
-func quotesAndSlashes(w uint64) uint64 {
-	quote := w ^ lowBits*'"'
-	slash := w ^ lowBits*'\\'
-	return ((quote-lowBits)&^quote | (slash-lowBits)&^slash) & highBits
-}
-
-// isEscape reports whether c ends an escape of two characters.
-func isEscape(c byte) bool {
-	return c == 'n' || c == '"' || c == '\\' || c == 't' || c == 'r' || c == '/' || c == 'b' || c == 'f'
 }
 
 // escapeLen returns the length of the escape that b begins with, 0 if it is none.
@@ -272,22 +240,6 @@ func hex4(b []byte) (rune, bool) {
 		r = r<<4 | rune(c)
 	}
 	return r, true
-}
-
-// runeLen returns the length of the non-ASCII character that b begins with, 0
-// if it is not valid UTF-8.
-func runeLen(b []byte) int {
-	c := b[0]
-	switch {
-	case 0xC2 <= c && c <= 0xDF && len(b) >= 2 && b[1]&0xC0 == 0x80:
-		return 2
-	case 0xE1 <= c && c <= 0xEC && len(b) >= 3 && b[1]&0xC0 == 0x80 && b[2]&0xC0 == 0x80:
-		return 3
-	}
-	if r, n := utf8.DecodeRune(b); r != utf8.RuneError || n > 1 {
-		return n
-	}
-	return 0
 }
 
 // number passes over a number that begins at pos.

@@ -2,6 +2,9 @@ package jsonrpc
 
 import (
 	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"slices"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
@@ -36,12 +39,7 @@ func UnquotePrefix(raw []byte) (text string, rest []byte, ok bool) {
 		return string(raw[1:end]), raw[end+1:], true
 	}
 	dst := append(make([]byte, 0, len(raw)), raw[1:end]...)
-	for end < len(raw) && raw[end] == '\\' {
-		dst, end = appendEscaped(dst, raw, end)
-		next := min(quoteOrSlash(raw, end), len(raw))
-		dst = append(dst, raw[end:next]...)
-		end = next
-	}
+	dst, end = appendToQuote(dst, raw, end)
 	if end >= len(raw) {
 		return "", raw, false
 	}
@@ -50,45 +48,93 @@ func UnquotePrefix(raw []byte) (text string, rest []byte, ok bool) {
 
 // appendUnescaped appends the inside of a valid JSON string without escapes.
 func appendUnescaped(dst, raw []byte) []byte {
-	for i := 0; i < len(raw); {
-		c := raw[i]
-		if c != '\\' {
-			end := textEnd(raw, i)
-			dst = append(dst, raw[i:end]...)
-			i = end
+	dst, _ = appendToQuote(slices.Grow(dst, len(raw)), raw, 0)
+	return dst
+}
+
+// appendToQuote appends what is in raw, a valid JSON string, from i up to its quote or
+// its end, without escapes, and returns the index of that. There is room in dst for all
+// of raw that is left.
+func appendToQuote(dst, raw []byte, i int) ([]byte, int) {
+	dst, i = appendBlocks(dst, raw, i)
+	for i < len(raw) && raw[i] != '"' {
+		if raw[i] == '\\' {
+			dst, i = appendEscaped(dst, raw, i)
 			continue
 		}
-		dst, i = appendEscaped(dst, raw, i)
+		next := min(quoteOrSlash(raw, i), len(raw))
+		dst = append(dst, raw[i:next]...)
+		i = next
 	}
-	return dst
+	return dst, i
+}
+
+// unquoteSlack is how far from the beginning of a block bytes are read: those of a
+// block after an escape of two halves, which begins with the block's last byte.
+const unquoteSlack = blockBytes + 2*len(`\u0000`) + blockBytes
+
+// appendBlocks is appendToQuote, block by block, up to where not much is left. Each
+// block is copied before it is looked at, as in appendQuotedBlocks.
+func appendBlocks(dst, raw []byte, base int) ([]byte, int) {
+	n := len(dst)
+	out := dst[:cap(dst)]
+	for len(raw)-base >= unquoteSlack && len(out)-n >= unquoteSlack {
+		b := raw[base : base+unquoteSlack : base+unquoteSlack]
+		to := out[n : n+unquoteSlack : n+unquoteSlack]
+		w0, w1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
+		w2, w3 := binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
+		moveBlock(to, b)
+		m0, m1, m2, m3 := quotesAndSlashes(w0), quotesAndSlashes(w1), quotesAndSlashes(w2), quotesAndSlashes(w3)
+		if m0|m1|m2|m3 == 0 {
+			n += blockBytes
+			base += blockBytes
+			continue
+		}
+		m := gather(m0) | gather(m1)<<8 | gather(m2)<<16 | gather(m3)<<24
+		put, placed := 0, 0 // so much of the block is in its place for good, as so much
+		for m != 0 {
+			k := bits.TrailingZeros64(m) & (blockBytes - 1)
+			m &= m - 1
+			switch b[k] {
+			case '"':
+				return out[:n+put+k-placed], base + k
+			case '\\':
+			default:
+				continue
+			}
+			put += k - placed
+			if c := unescaped[b[k+1]]; c != 0 {
+				to[put] = c
+				put++
+				placed = k + 2
+				m &^= 2 << uint(k)
+			} else {
+				r, length := unescapeRune(b[k:])
+				put += utf8.EncodeRune(to[put:], r)
+				placed = k + length
+				m &= from(placed)
+			}
+			moveBlock(to[put:], b[placed:])
+		}
+		n += put + max(blockBytes-placed, 0)
+		base += max(blockBytes, placed)
+	}
+	return out[:n], base
 }
 
 // appendEscaped appends the character whose escape begins at i, and returns the
 // index after that.
 func appendEscaped(dst, raw []byte, i int) ([]byte, int) {
-	switch c := raw[i+1]; c {
-	case 'b':
-		dst = append(dst, '\b')
-	case 'f':
-		dst = append(dst, '\f')
-	case 'n':
-		dst = append(dst, '\n')
-	case 'r':
-		dst = append(dst, '\r')
-	case 't':
-		dst = append(dst, '\t')
-	case 'u':
+	if raw[i+1] == 'u' {
 		r, n := unescapeRune(raw[i:])
 		return utf8.AppendRune(dst, r), i + n
-	default:
-		dst = append(dst, c)
 	}
-	return dst, i + 2
+	return append(dst, unescaped[raw[i+1]]), i + len(`\n`)
 }
 
-// textEnd returns the index after i of the next backslash, or len(raw).
-func textEnd(raw []byte, i int) int {
-	return min(quoteOrSlash(raw, i+1), len(raw))
+// unescaped is the characters that escapes of two bytes stand for, by the second one.
+var unescaped = [256]byte{
+	'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t',
 }
 
 // unescapeRune returns the character whose escapes raw begins with, and their
@@ -111,62 +157,4 @@ func lowSurrogate(b []byte) (rune, bool) {
 		return 0, false
 	}
 	return hex4(b[2:])
-}
-
-const hexDigits = "0123456789abcdef"
-
-// AppendString appends text as a JSON string. Bytes that are not UTF-8 become
-// U+FFFD.
-func AppendString[T ~string | ~[]byte](dst []byte, text T) []byte {
-	return appendString(dst, []byte(text)) // is not copied, as nothing changes it
-}
-
-func appendString(dst, data []byte) []byte {
-	dst = append(dst, '"')
-	start := 0
-	for i := plain(data, 0); i < len(data); i = plain(data, i) {
-		switch c := data[i]; {
-		case c >= 0xC2 && c <= 0xDF && i+1 < len(data) && data[i+1]&0xC0 == 0x80:
-			i += 2
-		case c >= utf8.RuneSelf:
-			if i = validRunes(data, i); i < len(data) && data[i] >= utf8.RuneSelf {
-				dst = append(append(dst, data[start:i]...), "\ufffd"...)
-				i++
-				start = i
-			}
-		default:
-			dst = appendEscape(append(dst, data[start:i]...), c)
-			i++
-			start = i
-		}
-	}
-	return append(append(dst, data[start:]...), '"')
-}
-
-// validRunes returns the index of the first byte at or after i that is ASCII or not
-// UTF-8.
-func validRunes(data []byte, i int) int {
-	for i < len(data) && data[i] >= utf8.RuneSelf {
-		n := runeLen(data[i:])
-		if n == 0 {
-			return i
-		}
-		i += n
-	}
-	return i
-}
-
-// appendEscape appends the escape of a quote, a backslash or a control.
-func appendEscape(dst []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(dst, '\\', c)
-	case '\n':
-		return append(dst, '\\', 'n')
-	case '\r':
-		return append(dst, '\\', 'r')
-	case '\t':
-		return append(dst, '\\', 't')
-	}
-	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&15])
 }

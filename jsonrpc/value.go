@@ -139,11 +139,16 @@ func (v *Value) Len() int {
 // that could matter the scan has refused them.
 func (v *Value) Lookup(name string) ([]byte, bool) {
 	var found []byte
-	for m := range v.members {
-		if !m.escaped && int(m.nameEnd-m.name) != len(name)+len(`""`) {
-			continue
+	if v.indexed { // often: without a function call for each member
+		for i := range v.n {
+			if m := v.at(i); m.isCalled(name, v.raw) {
+				found = v.raw[m.value:m.valueEnd:m.valueEnd]
+			}
 		}
-		if string(m.nameIn(v.raw)) == name {
+		return found, found != nil
+	}
+	for m := range v.members {
+		if m.isCalled(name, v.raw) {
 			found = v.raw[m.value:m.valueEnd:m.valueEnd]
 		}
 	}
@@ -160,6 +165,9 @@ func (v *Value) Get(name string) Value {
 // IsDistinct reports whether the members of an object have different names; of one
 // with many members it says that they have not.
 func (v *Value) IsDistinct() bool {
+	if v.indexed {
+		return v.n <= linearNames && v.indexIsDistinct()
+	}
 	n := 0
 	for m := range v.members {
 		name := m.nameIn(v.raw)
@@ -174,6 +182,18 @@ func (v *Value) IsDistinct() bool {
 		}
 		if n++; n > linearNames {
 			return false
+		}
+	}
+	return true
+}
+
+func (v *Value) indexIsDistinct() bool {
+	for i := range v.n {
+		name := v.at(i).nameIn(v.raw)
+		for j := range i {
+			if string(v.at(j).nameIn(v.raw)) == string(name) {
+				return false
+			}
 		}
 	}
 	return true

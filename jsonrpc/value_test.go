@@ -367,3 +367,24 @@ func TestItemsAreTheElements(t *testing.T) {
 		break // a loop may end early
 	}
 }
+
+func TestDistinctMembersAreTold(t *testing.T) {
+	members := func(n int, last string) string {
+		var b strings.Builder
+		for i := range n - 1 {
+			fmt.Fprintf(&b, `"k%d":%d,`, i, i)
+		}
+		return "{" + b.String() + last + "}"
+	}
+	for raw, want := range map[string]bool{
+		"{}": true, `{"a":1}`: true, `{"a":1,"b":1}`: true, `{"a":1,"a":1}`: false, `{"a":1,"\u0061":1}`: false, `{"\u0061":1,"\u0062":1}`: true,
+		members(8, `"a":1`): true, members(8, `"k0":1`): false, members(9, `"a":1`): true, members(9, `"k7":1`): false,
+		members(32, `"a":1`): true, members(32, `"k30":1`): false, members(33, `"a":1`): false, // so many are not compared
+	} {
+		for way, v := range allWays(t, raw) {
+			if got := v.IsDistinct(); got != want {
+				t.Errorf("%s, %s: %v, want %v", raw, way, got, want)
+			}
+		}
+	}
+}

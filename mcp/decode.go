@@ -73,7 +73,12 @@ func (r *CallToolResult) readOthers(v *jsonrpc.Value) bool {
 // read decodes a valid array of blocks.
 func (c *Contents) read(array []byte) error {
 	if text, ok := onlyText(array); ok {
-		*c = Contents{&Text{Text: text}}
+		alone := &struct {
+			list  [1]Content
+			block Text
+		}{block: Text{Text: text}} // one piece of memory
+		alone.list[0] = &alone.block
+		*c = alone.list[:]
 		return nil
 	}
 	blocks := make(Contents, 0, 1)

@@ -53,7 +53,12 @@ func (s *Stamp) head(m *Metadata) []byte {
 // newMeta returns the edit that adds a _meta: its beginning, up to the progress
 // token's value, and that.
 func newMeta(head []byte, token jsonrpc.ID) []jsonrpc.Edit {
-	raw := make([]byte, 0, len(head)+len(token.Raw())+len("}"))
-	raw = append(append(append(raw, head...), token.Raw()...), '}')
-	return []jsonrpc.Edit{{Name: metaName, Value: raw}}
+	const usual = 216 // bytes of a _meta, in one piece of memory with the edit
+	var meta struct {
+		edits [1]jsonrpc.Edit
+		raw   [usual]byte
+	}
+	raw := append(append(append(meta.raw[:0], head...), token.Raw()...), '}')
+	meta.edits[0] = jsonrpc.Edit{Name: metaName, Value: raw}
+	return meta.edits[:]
 }

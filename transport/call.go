@@ -33,7 +33,7 @@ func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Va
 	if !m.Body.IsObject() {
 		return mcp.Result{}, &mcp.CallError{Method: method, Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the result is no object"}
 	}
-	if r, ok := c.link.(recycler); ok {
+	if r, ok := c.link.(recycler); ok && len(m.Memory) >= minLent {
 		Lend(caller, m.Memory, r.Recycle)
 	}
 	return mcp.Result{Value: m.Body}, nil

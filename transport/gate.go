@@ -68,7 +68,7 @@ func (g *gate) write(ctx context.Context, frame []byte, more bool) error {
 		return nil
 	}
 	g.busy = true
-	if more {
+	if more && len(frame) < minAlone {
 		// Others that run now find the gate busy and add to the queue.
 		g.queue = append(g.queue, frame...)
 		g.mu.Unlock()
@@ -79,6 +79,10 @@ func (g *gate) write(ctx context.Context, frame []byte, more bool) error {
 	}
 	return g.drain(frame)
 }
+
+// minAlone is from how many bytes on a frame waits for no others: to copy it costs
+// more than a write.
+const minAlone = 16 << 10
 
 // maxHeld is how many bytes are held before they are written after all.
 const maxHeld = 64 << 10

@@ -34,7 +34,8 @@ func TestRun(t *testing.T) {
 		"## Targets", "not measured", "## Streamable HTTP, 2026-07-28, 64 KiB", "## stdio, 2026-07-28, 100 B",
 		"| 2 | floor |", "| 2 | floor-typed |", "| floor-bridge |", "## Heap per call", "## Subscriptions over HTTP", "| floor-listen |",
 		"## Clients of `floor`, HTTP, 2026-07-28, 64 KiB", "| 2 | raw |",
-		"| CPU per call | × raw | × net-http | p50 |",
+		"| 2 | raw-typed |",
+		"| CPU per call | × raw | × raw-typed | × net-http | p50 |", "| CPU per call | × raw | × raw-typed | p50 |",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in the report", want)
@@ -53,9 +54,9 @@ func TestRun(t *testing.T) {
 		err = json.Unmarshal(b, &r)
 	}
 	// Two repetitions of two contestants over two transports in two cells, of one
-	// bridge in four, of one client over two transports in two, and of one over
+	// bridge in four, of two clients over two transports in two, and of one over
 	// one.
-	if want := 2 * (2*2*2 + 4 + 3*2); err != nil || len(r.Loads) != want {
+	if want := 2 * (2*2*2 + 4 + 5*2); err != nil || len(r.Loads) != want {
 		t.Errorf("-json: %d loads, %v; want %d", len(r.Loads), err, want)
 	}
 	for _, l := range r.Loads {
@@ -152,6 +153,30 @@ func TestRatioWithinRepetitions(t *testing.T) {
 	}
 }
 
+// What a client costs beyond what its texts cost is told apart from what it costs
+// beyond sending bytes.
+func TestClientsAreComparedWithBothLimits(t *testing.T) {
+	c := cell{clientStdio, wire.Legacy, small, 1}
+	r := &results{}
+	for rep, speed := range []float64{1, 10} {
+		for name, cost := range map[string]float64{contest.RawClient: 1, contest.RawTyped: 2, contest.SpliceClient: 3} {
+			r.Loads = append(r.Loads, load{cell: c, Rep: rep, Contestant: name, PerSecond: 1, CPU: cost * speed})
+		}
+	}
+	var b bytes.Buffer
+	renderTargets(&b, r)
+	renderClients(&b, r)
+	for _, want := range []string{
+		"1 in flight: CPU to `raw` | 2025-11-25 | ≤ 2.00× | 3.00× [3.00×–3.00×] | missed |",
+		"1 in flight: CPU to `raw-typed` | 2025-11-25 | ≤ 2.00× | 1.50× [1.50×–1.50×] | reached |",
+		"| 3.00 [3.00–3.00] | 1.50 [1.50–1.50] |",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, &b)
+		}
+	}
+}
+
 func TestTargets(t *testing.T) {
 	// A project that is exactly the floor, and has no heap figures.
 	r := &results{}
@@ -166,10 +191,10 @@ func TestTargets(t *testing.T) {
 			}
 		}
 	}
-	// A client that takes as much as the raw one.
+	// A client that takes as much as the raw ones.
 	for _, size := range []int{small, medium} {
 		for _, n := range []int{1, 16} {
-			for _, name := range []string{contest.RawClient, contest.SpliceClient} {
+			for _, name := range []string{contest.RawClient, contest.RawTyped, contest.SpliceClient} {
 				r.Loads = append(r.Loads, load{cell: cell{clientHTTP, wire.Legacy, size, n}, Contestant: name, PerSecond: 1, CPU: 1})
 			}
 		}
@@ -186,7 +211,7 @@ func TestTargets(t *testing.T) {
 			}
 		}
 	}
-	if got["reached"] != 12 || got["missed"] != 1 || got["not measured"] != 23 {
+	if got["reached"] != 16 || got["missed"] != 1 || got["not measured"] != 27 {
 		t.Errorf("verdicts %v in\n%s", got, &b)
 	}
 }

@@ -130,6 +130,12 @@ func (r *results) toTyped(c cell, contestant string, m metric) spread {
 	return r.ratioTo(c, contestant, m, r.figures(c, contest.FloorTyped, m))
 }
 
+// toRawTyped is ratio to the least that is a client with a text to send and to give
+// its caller.
+func (r *results) toRawTyped(c cell, contestant string, m metric) spread {
+	return r.ratioTo(c, contestant, m, r.figures(c, contest.RawTyped, m))
+}
+
 // toNetHTTP is ratio to the client that is net/http and nothing else; no figures over
 // anything but HTTP.
 func (r *results) toNetHTTP(c cell, contestant string, m metric) spread {

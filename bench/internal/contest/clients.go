@@ -19,6 +19,7 @@ import (
 // Names of clients that others are compared with, or that the targets are about.
 const (
 	RawClient          = "raw"
+	RawTyped           = "raw-typed"
 	NetHTTP            = "net-http"
 	SpliceClient       = "mcpsplice-client"
 	SpliceClientHandle = "mcpsplice-client-handle"
@@ -41,6 +42,7 @@ func (c *Client) Speaks(r wire.Revision) bool { return slices.Contains(c.Revisio
 func Clients() []Client {
 	return []Client{
 		{Name: RawClient, Program: peers, Kind: "raw", Revisions: both},
+		{Name: RawTyped, Program: peers, Kind: drive.Typed, Revisions: both},
 		{Name: NetHTTP, Program: peers, Kind: drive.NetHTTP, HTTPOnly: true, Revisions: both},
 		{Name: SpliceClient, Program: spliceServer, Kind: "typed", Revisions: both},
 		{Name: SpliceClientHandle, Program: spliceServer, Kind: "raw", Revisions: both},
@@ -54,7 +56,7 @@ func Clients() []Client {
 // part if they are there.
 func SelectClients(all []Client, name *regexp.Regexp, scripts bool) []Client {
 	return slices.DeleteFunc(slices.Clone(all), func(c Client) bool {
-		limit := c.Name == RawClient || c.Name == NetHTTP
+		limit := c.Name == RawClient || c.Name == RawTyped || c.Name == NetHTTP
 		return c.Script && !scripts || !limit && !name.MatchString(c.Name)
 	})
 }

@@ -11,13 +11,17 @@ import (
 	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
 )
 
-// ConnectPlain connects the raw client, or one of the kind [NetHTTP].
+// ConnectPlain connects the raw client, or one of the kind [NetHTTP] or [Typed].
 func ConnectPlain(ctx context.Context, t *Task) (Runner, error) {
 	if t.Kind == NetHTTP {
 		return connectNetHTTP(t)
 	}
 	return ConnectRaw(ctx, t)
 }
+
+// Typed is the kind of the raw client that quotes the text for each call, checks each
+// reply and decodes its text: the limit of clients that do.
+const Typed = "typed"
 
 // NetHTTP is the kind of the client that is net/http and nothing else: prebuilt
 // messages are sent, and nothing of the replies is looked at but their length.

@@ -127,6 +127,9 @@ func (h *HTTP) Run(l Load) (*Sample, error) {
 	workers := make([]*worker, l.InFlight)
 	for i := range workers {
 		workers[i] = &worker{slot: i, turn: h.turn, conn: h.conns[i], request: first.Clone(), shape: h.shape}
+		if h.peer.Typed {
+			workers[i].typed = newTypedCall(h.peer.Revision, l.Text, &h.endpoint)
+		}
 	}
 	quota := newQuota(l)
 	var wg sync.WaitGroup
@@ -175,6 +178,7 @@ type worker struct {
 	conn      *conn
 	request   *wire.Message
 	shape     *shape
+	typed     *typedCall // nil: the request is sent as it is
 	latencies []time.Duration
 	err       error
 }
@@ -184,12 +188,7 @@ func (w *worker) run(q *quota) {
 	for q.take(now) {
 		id := slotID(w.slot, w.turn)
 		w.turn++
-		w.request.SetID(id)
-		r, err := w.conn.do(w.request.Bytes)
-		done := time.Now()
-		if err == nil {
-			err = r.check(w.shape, id)
-		}
+		done, err := w.call(id)
 		if err != nil {
 			w.err = err
 			return
@@ -197,6 +196,25 @@ func (w *worker) run(q *quota) {
 		w.latencies = append(w.latencies, done.Sub(now))
 		now = done
 	}
+}
+
+// call makes one call and returns when its reply was there; that of a typed client is
+// there when it is decoded.
+func (w *worker) call(id int64) (time.Time, error) {
+	if w.typed != nil {
+		r, err := w.conn.do(w.typed.request(id))
+		if err == nil {
+			err = r.checkTyped(w.typed, id)
+		}
+		return time.Now(), err
+	}
+	w.request.SetID(id)
+	r, err := w.conn.do(w.request.Bytes)
+	done := time.Now()
+	if err == nil {
+		err = r.check(w.shape, id)
+	}
+	return done, err
 }
 
 // A reply is one HTTP response, valid until the next one on its connection.

@@ -127,6 +127,12 @@ func (p *Pipe) Run(l Load) (*Sample, error) {
 	w := &window{pipe: p, slots: make([]*slot, l.InFlight)}
 	for i := range w.slots {
 		w.slots[i] = &slot{turn: p.turn, request: line.Clone()}
+		if p.peer.Typed {
+			w.slots[i].typed = newTypedCall(p.peer.Revision, l.Text, nil)
+		}
+	}
+	if p.peer.Typed {
+		w.typed = newTypedCall(p.peer.Revision, l.Text, nil)
 	}
 	quota := newQuota(l)
 	start := time.Now()
@@ -150,6 +156,7 @@ func (p *Pipe) Run(l Load) (*Sample, error) {
 type window struct {
 	pipe      *Pipe
 	slots     []*slot
+	typed     *typedCall // that decodes all replies; nil: they are compared
 	latencies []time.Duration
 }
 
@@ -158,6 +165,7 @@ type window struct {
 type slot struct {
 	turn    int64
 	request *wire.Message
+	typed   *typedCall   // that writes the requests; nil: they are sent as they are
 	id      atomic.Int64 // of the call in flight, 0 for none
 	sent    atomic.Int64 // nanoseconds since the epoch of the load
 }
@@ -248,9 +256,12 @@ func (w *window) next(i int, now time.Duration) []byte {
 	s := w.slots[i]
 	id := slotID(i, s.turn)
 	s.turn++
-	s.request.SetID(id)
 	s.id.Store(id)
 	s.sent.Store(int64(now))
+	if s.typed != nil {
+		return s.typed.request(id)
+	}
+	s.request.SetID(id)
 	return s.request.Bytes
 }
 
@@ -261,12 +272,9 @@ func (w *window) receive(epoch time.Time) (i int, ok bool, err error) {
 	if err != nil {
 		return 0, false, fmt.Errorf("reading: %w", err)
 	}
-	id, ok := w.pipe.shape.id(line)
-	if !ok {
-		if isNotification(line) {
-			return 0, false, nil
-		}
-		return 0, false, fmt.Errorf("want %d bytes, got %s", w.pipe.shape.length, wire.Excerpt(line))
+	id, err := w.idOf(line)
+	if id == 0 || err != nil {
+		return 0, false, err
 	}
 	i = slotOf(id)
 	if id < wire.FirstID || i >= len(w.slots) || !w.slots[i].id.CompareAndSwap(id, 0) {
@@ -274,4 +282,16 @@ func (w *window) receive(epoch time.Time) (i int, ok bool, err error) {
 	}
 	w.latencies = append(w.latencies, time.Since(epoch)-time.Duration(w.slots[i].sent.Load()))
 	return i, true, nil
+}
+
+// idOf returns which call a line answers, 0 if it answers none.
+func (w *window) idOf(line []byte) (int64, error) {
+	if w.typed != nil {
+		return w.typed.check(line)
+	}
+	id, ok := w.pipe.shape.id(line)
+	if !ok && !isNotification(line) {
+		return 0, fmt.Errorf("want %d bytes, got %s", w.pipe.shape.length, wire.Excerpt(line))
+	}
+	return id, nil
 }

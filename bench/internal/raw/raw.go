@@ -1,7 +1,8 @@
 // Package raw is the one client that all contestants are measured with. It
 // sends prebuilt bytes with the id patched in, over keep-alive connections or
 // a pipe, and looks at the status, the id and the length of every reply; the
-// first reply of each kind it decodes and compares whole.
+// first reply of each kind it decodes and compares whole. As a client that others
+// are compared with it may also be typed: see [Peer].
 package raw
 
 import (
@@ -61,6 +62,9 @@ type Peer struct {
 	Revision wire.Revision
 	// Echo marks a server that knows no MCP and gives every byte back.
 	Echo bool
+	// Typed has the client quote the text for each call and decode that of each
+	// reply, as a client with Go types must.
+	Typed bool
 }
 
 // A shape is what all correct replies to one kind of call have in common.

@@ -108,6 +108,9 @@ const modernMeta = `"_meta":{` +
 	`"io.modelcontextprotocol/clientInfo":` + clientInfo + `,` +
 	`"io.modelcontextprotocol/clientCapabilities":{}}`
 
+// IDPrefix is what every request begins with: its id follows.
+const IDPrefix = `{"jsonrpc":"2.0","id":`
+
 // request builds a request; members are those of its params, without braces.
 func request(r Revision, method, members string) *Message {
 	if r == Modern {
@@ -116,10 +119,9 @@ func request(r Revision, method, members string) *Message {
 		}
 		members = modernMeta + members
 	}
-	head := `{"jsonrpc":"2.0","id":`
 	return &Message{
-		Bytes: []byte(head + strconv.Itoa(FirstID) + `,"method":"` + method + `","params":{` + members + `}}`),
-		idAt:  len(head),
+		Bytes: []byte(IDPrefix + strconv.Itoa(FirstID) + `,"method":"` + method + `","params":{` + members + `}}`),
+		idAt:  len(IDPrefix),
 	}
 }
 
