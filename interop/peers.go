@@ -121,11 +121,12 @@ var servers = []server{
 		},
 	},
 	{
-		// Its only directory comes from the client's roots, of which the Inspector has none.
+		// It is given no directory: it has those that are the client's roots, of which the
+		// Inspector has none.
 		name: "filesystem", made: pack{npm, "@modelcontextprotocol/server-filesystem"}, speaks: "legacy",
 		profile: "filesystem", forms: "A", not: inspectorFamily,
-		stdio: func(t tools, tmp string) []string {
-			return []string{t.Node, t.npm("server-filesystem/dist/index.js"), filepath.Join(tmp, "allowed")}
+		stdio: func(t tools, _ string) []string {
+			return []string{t.Node, t.npm("server-filesystem/dist/index.js")}
 		},
 	},
 	{
