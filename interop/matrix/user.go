@@ -90,7 +90,7 @@ func (u *user) capabilities() string {
 	case u.side.revision >= mcp.Revision20251125:
 		return `{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"sampling":{}}`
 	case u.side.revision >= mcp.Revision20250618:
-		return `{"elicitation":{"form":{}},"roots":{"listChanged":true},"sampling":{}}`
+		return `{"elicitation":{},"roots":{"listChanged":true},"sampling":{}}`
 	}
 	return `{"roots":{"listChanged":true},"sampling":{}}`
 }
