@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 	"time"
@@ -167,6 +168,8 @@ func hintOf(err error) string {
 	switch code := codeOf(err); {
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
+	case statusOf(err) == http.StatusNotFound:
+		return "is the path right? that of an endpoint is often /mcp"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at that address: is the server running?"
 	case code == ExitTimedOut:
