@@ -140,19 +140,19 @@ var servers = []server{
 	},
 	{
 		name: "gosdk", made: goSDK, speaks: "both eras on stdio; legacy on HTTP, with sessions",
-		profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"url", "sealed"},
+		profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"sealed"},
 		stdio: noTmp(goBinary("gosdk-server")), http: goBinary("gosdk-server", "-http"),
 	},
 	{
 		name: "gosdk-stateless", made: goSDK, speaks: "both eras, without sessions",
 		profile: "common", title: "interop-gosdk", forms: "BD",
-		without: []string{"url", "sealed"},
+		without: []string{"sealed"},
 		http:    goBinary("gosdk-server", "-http", "-stateless"),
 	},
 	{
 		name: "mcpgo", made: goMCPGo, speaks: "both eras",
 		profile: "common", title: "interop-mcpgo", forms: "AB",
-		without: []string{"url", "exact", "updated", "sealed"},
+		without: []string{"exact", "updated", "sealed"},
 		stdio:   noTmp(goBinary("mcpgo-server")), http: goBinary("mcpgo-server", "-http"),
 	},
 	{
