@@ -158,7 +158,7 @@ var servers = []server{
 	{
 		name: "fastmcp", made: pack{pypi, "fastmcp"}, speaks: "both eras",
 		profile: "common", title: "interop-fastmcp", forms: "AB", slow: true,
-		without: []string{"url", "sample", "roots", "updated", "sealed"},
+		without: []string{"sample", "roots", "updated", "sealed"},
 		stdio:   noTmp(pythonScript("server.py")), http: pythonScript("server.py", "--http"),
 	},
 	{
