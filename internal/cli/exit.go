@@ -100,7 +100,15 @@ type notFoundError struct {
 	err  error // of the server; nil if it was not asked
 }
 
-func (e *notFoundError) Error() string { return fmt.Sprintf("the server has no %s %q", e.what, e.name) }
+func (e *notFoundError) Error() string {
+	text := fmt.Sprintf("the server has no %s %q", e.what, e.name)
+	said, ok := errors.AsType[*jsonrpc.Error](e.err)
+	if !ok || said.Code != jsonrpc.CodeInvalidParams || strings.Contains(strings.ToLower(said.Message), "not found") {
+		return text
+	}
+	return text + ": " + said.Error() // the code may mean something else
+}
+
 func (e *notFoundError) Unwrap() error { return e.err }
 
 // interruption is what there is to say when a signal has ended a command with err.
