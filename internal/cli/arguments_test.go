@@ -100,7 +100,8 @@ func TestArgumentsThatCannotBe(t *testing.T) {
 		{"", "query=\xff", "query: the value is not UTF-8", ""},
 		{"", "query=@nowhere", "query: open nowhere: no such file", ""},
 		{"[]", "", "--args must be a JSON object", `as in --args '{"name": "value"}'`},
-		{`{"a":1,"a":2}`, "", `"a"`, ""},
+		{`{"query":"x","query":"y"}`, "", `--args: duplicate object member name: "query" at byte 13`, ""},
+		{"", `query=x any:=[{"a":1,"\u0061":2}]`, `any: duplicate object member name: "a" at byte 8`, ""},
 		{"{", "", "--args: invalid JSON", ""},
 	} {
 		t.Run(tt.object+tt.words, func(t *testing.T) {

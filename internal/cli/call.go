@@ -129,21 +129,19 @@ func findTool(ctx context.Context, c *client.Client, name string) (*mcp.Tool, er
 // show prints the result of a tool, and returns whether that has failed as an
 // error.
 func (o *callOptions) show(raw mcp.Result) error {
-	var result mcp.CallToolResult
-	err := json.Unmarshal(raw.Raw(), &result)
-	failed := &toolError{tool: o.tool}
 	if o.asJSON {
 		if err := o.printRaw(raw); err != nil {
 			return err
 		}
-		if err == nil && result.Failed() {
-			failed.text = firstText(result.Content)
-			return failed
-		}
-		return nil
 	}
-	if err != nil {
+	var result mcp.CallToolResult
+	if err := json.Unmarshal(raw.Raw(), &result); err != nil {
 		return badReply(mcp.MethodCallTool, err)
+	}
+	failed := &toolError{tool: o.tool}
+	if o.asJSON {
+		failed.text = firstText(result.Content)
+		return failedOr(result.Failed(), failed)
 	}
 	p := o.newPrinter(o.out, o.tool)
 	if result.Failed() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"syscall"
 	"time"
@@ -99,7 +100,15 @@ type notFoundError struct {
 	err  error // of the server; nil if it was not asked
 }
 
-func (e *notFoundError) Error() string { return fmt.Sprintf("the server has no %s %q", e.what, e.name) }
+func (e *notFoundError) Error() string {
+	text := fmt.Sprintf("the server has no %s %q", e.what, e.name)
+	said, ok := errors.AsType[*jsonrpc.Error](e.err)
+	if !ok || said.Code != jsonrpc.CodeInvalidParams || strings.Contains(strings.ToLower(said.Message), "not found") {
+		return text
+	}
+	return text + ": " + said.Error() // the code may mean something else
+}
+
 func (e *notFoundError) Unwrap() error { return e.err }
 
 // interruption is what there is to say when a signal has ended a command with err.
@@ -167,6 +176,8 @@ func hintOf(err error) string {
 	switch code := codeOf(err); {
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
+	case statusOf(err) == http.StatusNotFound:
+		return "is the path right? that of an endpoint is often /mcp"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at that address: is the server running?"
 	case code == ExitTimedOut:

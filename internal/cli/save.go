@@ -18,14 +18,20 @@ func addOutFlag(cmd *cobra.Command, out *string) {
 	cmd.Flags().StringVarP(out, "out", "o", "", "save binary content to `FILE`, or under names of its own into a\ndirectory (which ends in /, or exists); - stands for stdout")
 }
 
-// checkOut refuses to save what is printed as it came, and to write bytes to a
-// terminal.
+// checkOut refuses to save what is printed as it came, to write bytes to a
+// terminal, and a file for which there is no directory: once the server has been
+// called it is too late to say so.
 func (a *app) checkOut(out string) error {
 	switch {
 	case out != "" && a.asJSON:
 		return usagef("", "--out and --json do not go together")
 	case out == "-" && a.columns > 0:
 		return usagef("write it to a file, or into a pipe", "--out: stdout is a terminal")
+	case out == "" || out == "-" || isDir(out):
+		return nil
+	}
+	if _, err := os.Stat(filepath.Dir(out)); err != nil {
+		return usagef("", "--out: %w", err)
 	}
 	return nil
 }
@@ -47,14 +53,14 @@ func (s *saver) save(mimeType string, data []byte, uri string) error {
 	}
 	name, err := s.write(mimeType, data, uri)
 	if err != nil {
-		return usagef("", "--out: %w", err)
+		return fmt.Errorf("--out: %w", err)
 	}
 	s.app.notice("saved %s (%s)", name, size(len(data)))
 	return nil
 }
 
 func (s *saver) write(mimeType string, data []byte, uri string) (string, error) {
-	if !s.isDir() {
+	if !isDir(s.out) {
 		name := numbered(s.out, s.saved)
 		return name, os.WriteFile(name, data, 0o666)
 	}
@@ -79,11 +85,12 @@ func (s *saver) write(mimeType string, data []byte, uri string) (string, error) 
 // maxSameNames is how many files of one name a directory gets.
 const maxSameNames = 10_000
 
-func (s *saver) isDir() bool {
-	if strings.HasSuffix(s.out, "/") || strings.HasSuffix(s.out, string(filepath.Separator)) {
+// isDir reports whether files are saved in out, and not as out.
+func isDir(out string) bool {
+	if strings.HasSuffix(out, "/") || strings.HasSuffix(out, string(filepath.Separator)) {
 		return true
 	}
-	info, err := os.Stat(s.out)
+	info, err := os.Stat(out)
 	return err == nil && info.IsDir()
 }
 

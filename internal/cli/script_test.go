@@ -59,7 +59,7 @@ func scriptCommands() map[string]func(ts *testscript.TestScript, neg bool, args 
 	return map[string]func(ts *testscript.TestScript, neg bool, args []string){
 		"exits":  exits,
 		"start":  start,
-		"stop":   stop,
+		"end":    end,
 		"post":   post,
 		"answer": answer,
 		"mode":   mode,
@@ -126,7 +126,7 @@ func launch(ts *testscript.TestScript, args []string) bool {
 	ts.Check(r.cmd.Start())
 	cmd, read := r.cmd, r.read
 	ts.Defer(func() {
-		// It has ended, if the script has got as far as stop.
+		// It has ended, if the script has got as far as end.
 		_ = cmd.Process.Kill()
 		<-read
 		_ = cmd.Wait()
@@ -156,9 +156,9 @@ func launch(ts *testscript.TestScript, args []string) bool {
 	return true
 }
 
-// stop interrupts what start has started, which must end with code 0, and shows
+// end interrupts what start has started, which must end with code 0, and shows
 // its stderr as stdout.
-func stop(ts *testscript.TestScript, _ bool, _ []string) {
+func end(ts *testscript.TestScript, _ bool, _ []string) {
 	r := ts.Value(runningKey{}).(*running)
 	ts.Check(r.cmd.Process.Signal(os.Interrupt))
 	<-r.read

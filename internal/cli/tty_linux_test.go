@@ -79,7 +79,7 @@ func tty(ts *testscript.TestScript, _ bool, args []string) {
 			_, err := person.WriteString(text + "\n")
 			ts.Check(err)
 		case line == "restart":
-			stop(ts, false, nil)
+			end(ts, false, nil)
 			startAgain(ts)
 		default:
 			_, err := person.WriteString(keys[line])

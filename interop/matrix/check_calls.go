@@ -86,6 +86,7 @@ func checkLog(ctx context.Context, c *cell) error {
 			{"info", `fixture info "at info", fixture warning "at warning", fixture error "at error"`},
 		} {
 			var got collected
+			c.client.logs()
 			_, err := c.callWith(ctx, tool, nil, &client.CallOptions{
 				LogLevel: want.level,
 				Log:      func(p *mcp.LogParams) { got.add(fmt.Sprintf("%s %s %s", p.Logger, p.Level, p.Data)) },
@@ -93,9 +94,26 @@ func checkLog(ctx context.Context, c *cell) error {
 			if err != nil {
 				return err
 			}
-			if err := differ(fmt.Sprintf("what %s logs at level %q", tool, want.level), got.String(), want.heard); err != nil {
+			if err := errors.Join(
+				differ(fmt.Sprintf("what %s logs at level %q", tool, want.level), got.String(), want.heard),
+				c.sentNoMore(tool, want.level),
+			); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// sentNoMore asserts that a modern client has been sent nothing that it does not want:
+// it would leave that out itself. The level of a legacy session outlives its calls.
+func (c *cell) sentNoMore(tool string, wanted mcp.Level) error {
+	if c.clientSide.era != mcp.Modern {
+		return nil
+	}
+	for _, level := range c.client.logs() {
+		if !wanted.Includes(mcp.Level(level)) {
+			return fmt.Errorf("what %s logs at level %s came on the wire, with level %q wanted", tool, level, wanted)
 		}
 	}
 	return nil

@@ -48,12 +48,12 @@ var checks = []check{
 	{
 		name: "url", what: "a URL is opened in the middle of a call",
 		cannot: before(mcp.Revision20251125, "elicitation by URL", "2025-11-25, client/elicitation, URL Mode Elicitation Requests"),
-		run:    checkURL, instead: checkNoURL,
+		run:    checkURL, instead: unasked(mcp.Revision20251125, "open", nil, checkURL),
 	},
 	{
 		name: "url-error", what: "an error says that a URL must be opened before the call succeeds",
 		cannot: before(mcp.Revision20251125, "error that has a URL opened", "2025-11-25, client/elicitation, URL Elicitation Required Error"),
-		run:    checkURLError, instead: checkNoURLError,
+		run:    checkURLError, instead: unasked(mcp.Revision20251125, "consent", nil, checkURLError),
 	},
 	{name: "sampling", what: "the client's model is asked", run: checkSampling},
 	{name: "roots", what: "the client's roots are asked for", run: checkRoots},

@@ -58,13 +58,16 @@ func (f *fixture) addQuestions() {
 // consent wants a page to be opened before it does anything. A legacy client is told
 // so by an error, and calls again.
 func (f *fixture) consent(_ context.Context, c *server.Call, _ none) (string, error) {
-	question := server.ElicitRequest(mcp.ElicitParams{
-		Mode: mcp.ElicitURL, Message: "Please open this.", URL: pageURL, ElicitationID: "consent-1",
-	})
+	params := mcp.ElicitParams{Mode: mcp.ElicitURL, Message: "Please open this.", URL: pageURL}
+	legacy := c.Request().Meta.Revision.Era() == mcp.Legacy
+	if legacy {
+		params.ElicitationID = "consent-1"
+	}
+	question := server.ElicitRequest(params)
 	if err := c.MayAsk(question); err != nil {
 		return "", err
 	}
-	if c.Request().Meta.Revision.Era() == mcp.Legacy {
+	if legacy {
 		if f.asked.CompareAndSwap(false, true) {
 			data := fmt.Sprintf(`{"elicitations":[%s]}`, question.Params)
 			return "", &jsonrpc.Error{

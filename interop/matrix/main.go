@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"path"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,11 +133,11 @@ func choose(only string, quick bool) ([]plan, error) {
 	return plans, nil
 }
 
-// isQuick chooses two cells of each row and of each column, so that all four
-// combinations of eras are among them.
+// isQuick chooses two cells of each row and of each column that is not older, so that
+// all four combinations of eras are among them.
 func isQuick(row, column int) bool {
-	n := len(sides)
-	return column == (row+2)%n || column == (row+3)%n
+	n := slices.IndexFunc(sides, func(s side) bool { return s.older })
+	return row < n && (column == (row+2)%n || column == (row+3)%n)
 }
 
 func namesOf(all []check) []string {

@@ -90,7 +90,7 @@ func (u *user) capabilities() string {
 	case u.side.revision >= mcp.Revision20251125:
 		return `{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"sampling":{}}`
 	case u.side.revision >= mcp.Revision20250618:
-		return `{"elicitation":{"form":{}},"roots":{"listChanged":true},"sampling":{}}`
+		return `{"elicitation":{},"roots":{"listChanged":true},"sampling":{}}`
 	}
 	return `{"roots":{"listChanged":true},"sampling":{}}`
 }
@@ -100,7 +100,11 @@ func (u *user) elicit(_ context.Context, params *mcp.ElicitParams) (*mcp.ElicitR
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if params.Mode == mcp.ElicitURL {
-		u.pages = append(u.pages, params.URL)
+		page := params.URL
+		if params.ElicitationID != "" {
+			page += withID
+		}
+		u.pages = append(u.pages, page)
 		return &mcp.ElicitResult{Action: mcp.Accept}, nil
 	}
 	u.asked = append(u.asked, *params)
@@ -110,6 +114,9 @@ func (u *user) elicit(_ context.Context, params *mcp.ElicitParams) (*mcp.ElicitR
 	}
 	return answer, nil
 }
+
+// withID stands after the address of a page that has an id.
+const withID = " with an id"
 
 // opened returns the pages that were opened, and forgets them.
 func (u *user) opened() []string {

@@ -24,6 +24,7 @@ type wire struct {
 	headers map[string][]string // values of Mcp-Param-* seen, by name; guarded by mu
 	ids     []string            // of tool calls sent; guarded by mu
 	asked   []string            // questions received; guarded by mu
+	logged  []string            // levels of log messages received; guarded by mu
 }
 
 func newWire(s side) *wire { return &wire{revision: s.revision, headers: map[string][]string{}} }
@@ -36,7 +37,8 @@ func (w *wire) tap(outgoing bool, message []byte) {
 	}
 	method, _ := v.LookupString("method")
 	id, _ := v.Lookup("id")
-	result := v.Get("result")
+	params, result := v.Get("params"), v.Get("result")
+	level, _ := params.LookupString("level")
 	kind, _ := result.LookupString("resultType")
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -47,7 +49,18 @@ func (w *wire) tap(outgoing bool, message []byte) {
 		w.asked = append(w.asked, method)
 	case !outgoing && kind == mcp.InputRequired:
 		w.asked = append(w.asked, kind)
+	case !outgoing && method == mcp.NotificationMessage:
+		w.logged = append(w.logged, level)
 	}
+}
+
+// logs returns the levels of the log messages that came, and forgets them.
+func (w *wire) logs() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	levels := w.logged
+	w.logged = nil
+	return levels
 }
 
 // questions returns what was asked over the wire, by requests or by results.

@@ -89,9 +89,9 @@ func (c *Conn) modernFirst(ctx context.Context) error {
 }
 
 // orNeither adds to the failure of a legacy handshake why the server was not
-// taken for a modern one.
+// taken for a modern one, unless both are refused in the same words.
 func orNeither(err, probe error) error {
-	if err == nil || probe == nil {
+	if err == nil || probe == nil || err.Error() == probe.Error() {
 		return err
 	}
 	return fmt.Errorf("%w (before that, %v)", err, probe)

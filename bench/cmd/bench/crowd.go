@@ -72,15 +72,17 @@ func (s *scene) play(ctx context.Context, paths contest.Paths, home string, out,
 		Ask: s.ask, Cancel: s.cancel, MustAsk: s.mustAsk,
 	}
 	f, err := s.run(ctx, c, progress)
+	twice := "–" // with a server for each client nobody knows all that was executed
 	if err == nil && s.isolation == "shared" {
 		f.Tally, err = c.Tally(ctx)
+		twice = fmt.Sprint(f.Tally.Twice)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w%s", s.isolation, err, p.Stderr())
 	}
-	fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s | %d | %d | %d | %d | %d | %s |\n", s.isolation, s.clients, count(float64(s.calls)),
+	fmt.Fprintf(out, "| %s | %d | %s | %s | %s | %s | %s | %d | %d | %d | %d | %s | %s |\n", s.isolation, s.clients, count(float64(s.calls)),
 		count(float64(f.Answered)), count(float64(f.Cancelled)), count(float64(f.Asked)), count(float64(f.Refused)),
-		f.Crossed+f.Tally.Crossed, f.Wrong, f.Lost, f.Doubled, f.Tally.Twice, count(float64(s.calls)/f.Took.Seconds()))
+		f.Crossed+f.Tally.Crossed, f.Wrong, f.Lost, f.Doubled, twice, count(float64(s.calls)/f.Took.Seconds()))
 	if f.Bad() > 0 {
 		return fmt.Errorf("%s: %w: %s", s.isolation, errBadAnswers, f.Example)
 	}

@@ -78,3 +78,14 @@ func TestMeasures_R2_R17_R18(t *testing.T) {
 		}
 	}
 }
+
+// A server that is watched for as long as the window of the limit is judged by it.
+func TestStartsAreLimitedWhenTheWindowHasJustPassed_R2(t *testing.T) {
+	for passed, want := range map[time.Duration]int{
+		time.Second: 12, time.Minute: 12, time.Minute + 10*time.Millisecond: 12, 90 * time.Second: 24, 5 * time.Minute: 60,
+	} {
+		if got := rounds.StartsWithin(passed); got != want {
+			t.Errorf("%d starts in %v, want %d", got, passed, want)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -83,7 +84,11 @@ func (s *soak) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.report(slices.DeleteFunc(all, func(f *rounds.Figures) bool { return f == nil }), measures)
+	err = s.report(slices.DeleteFunc(all, func(f *rounds.Figures) bool { return f == nil }), measures)
+	if ctx.Err() != nil {
+		err = errors.Join(err, errors.New("interrupted: these are not all of the rounds"))
+	}
+	return err
 }
 
 // measure measures what rounds do not show, on a machine that does nothing else.

@@ -120,6 +120,9 @@ func newServer() *mcp.Server {
 		Messages:  []*mcp.SamplingMessage{{Role: "user", Content: &mcp.TextContent{Text: "Say something."}}},
 	})
 	s.ask("ask-roots", &mcp.ListRootsParams{})
+	s.ask("ask-url", &mcp.ElicitParams{
+		Mode: "url", Message: "Please open this.", URL: "https://example.com/", ElicitationID: "e-1",
+	})
 	s.AddResource(&mcp.Resource{URI: memo, Name: "greeting", MIMEType: "text/plain"},
 		func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{

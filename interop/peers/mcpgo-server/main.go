@@ -160,6 +160,11 @@ func (s *tools) questions() {
 		})
 	})
 	ask("ask-roots", func(b *server.InputRequestBuilder) { b.Roots("answer") })
+	ask("ask-url", func(b *server.InputRequestBuilder) {
+		b.Elicit("answer", mcp.ElicitationParams{
+			Mode: mcp.ElicitationModeURL, Message: "Please open this.", URL: "https://example.com/", ElicitationID: "e-1",
+		})
+	})
 }
 
 func (s *tools) progress(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {

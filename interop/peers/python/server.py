@@ -129,6 +129,23 @@ async def ask_name(ctx: Context) -> ToolResult | types.InputRequiredResult:
     return ToolResult(content=f"{ctx.request_state}: {answers['answer'].action} {answers['answer'].content}")
 
 
+@server.tool(name="ask-url")
+async def ask_url(ctx: Context) -> ToolResult | types.InputRequiredResult:
+    page = types.ElicitRequestURLParams(message="Please open this.", url="https://example.com/", elicitation_id="e-1")
+    if ctx.request_context.protocol_version < "2026-07-28":
+        answer = await ctx.session.elicit_url(
+            page.message, page.url, page.elicitation_id, related_request_id=ctx.request_id
+        )
+        return ToolResult(content=answer.action)
+    answers = ctx.input_responses
+    if not answers:
+        return types.InputRequiredResult(
+            input_requests={"answer": types.ElicitRequest(method="elicitation/create", params=page)},
+            request_state="asked by ask-url",
+        )
+    return ToolResult(content=answers["answer"].action)
+
+
 @server.resource(MEMO, mime_type="text/plain")
 def greeting() -> str:
     return "grüezi mitenand"

@@ -1,0 +1,4 @@
+package rounds
+
+// StartsWithin is startsWithin.
+var StartsWithin = startsWithin
