@@ -119,9 +119,12 @@ func (b *baton) mayRest(more bool) bool {
 func (b *baton) rest() {
 	ticker := time.NewTicker(batonTick)
 	defer ticker.Stop()
-	b.quick = 0
 	last, lies := b.lay()
-	for lies {
+	if !lies {
+		return // calls are as quick as before
+	}
+	b.quick = 0
+	for {
 		select {
 		case <-b.back:
 			b.link.Resume()

@@ -73,6 +73,7 @@ func connectQuick(t *testing.T, era mcp.Era) (*transport.Conn, *peer, *interrupt
 	conn, p, r := connectInterruptible(t, era)
 	for range 20 {
 		quickCall(t, conn, p)
+		synctest.Wait() // a read loop that is late would see the next call beside this one
 	}
 	if r.byCallers.Load() == 0 {
 		t.Fatal("no caller has read for itself")
@@ -132,6 +133,7 @@ func TestCallersReadForThemselvesWhileCallsAreQuick(t *testing.T) {
 				conn, p, r := connectInterruptible(t, mcp.Legacy)
 				for range 50 {
 					quickCall(t, conn, p)
+					synctest.Wait()
 					time.Sleep(tt.pause)
 				}
 				if n := r.byCallers.Load(); n < tt.least || n > tt.atMost {
