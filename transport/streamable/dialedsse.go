@@ -219,13 +219,8 @@ func (l *dialedSSE) post(ctx context.Context, body []byte) error {
 // to it would have come on the stream.
 func (l *dialedSSE) notTaken(resp *http.Response) error {
 	err := l.site.statusOnly(resp)
-	e, ok := errors.AsType[*mcp.CallError](err)
-	switch status := resp.StatusCode; {
-	case !ok:
-	case status == http.StatusNotFound, status == http.StatusGone:
-		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", ErrSessionLost, e.Err), Public: ErrSessionLost.Error()}
-	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable:
-		e.Outcome = mcp.MaybeExecuted
+	if status := resp.StatusCode; status == http.StatusNotFound || status == http.StatusGone {
+		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", ErrSessionLost, errors.Unwrap(err)), Public: ErrSessionLost.Error()}
 	}
 	return err
 }
