@@ -46,7 +46,8 @@ type dialedSSE struct {
 
 const (
 	// maxPosting is how many requests of calls may wait for the server to take
-	// them, and how many other messages; whoever has one more waits.
+	// them, and how many other messages, or over Streamable HTTP how many answers;
+	// whoever has one more waits.
 	maxPosting = 256
 	// afterCall is how much longer than its call a POST may take. An answer that
 	// comes on the stream can overtake it.
