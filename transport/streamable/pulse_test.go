@@ -77,7 +77,7 @@ func (s *silentServer) RoundTrip(r *http.Request) (*http.Response, error) {
 			s.t.Error(err)
 		}
 	}
-	streams := r.Method == http.MethodGet || string(m.Method) == mcp.MethodListen
+	streams := r.Method == http.MethodGet || string(m.Method) == mcp.MethodListen || string(m.Method) == mcp.MethodTaskResult
 	switch {
 	case streams:
 		s.gets++
@@ -183,6 +183,41 @@ func TestListenThatIsHalfOpen_R6(t *testing.T) {
 		if want := "nothing has come for 45s on a stream that was kept alive every 15s"; !strings.Contains(err.Error(), want) {
 			t.Errorf("the error is %q, want in it %q", err, want)
 		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestResumedStreamThatIsHalfOpen_R6: what was opened again is watched as well. The
+// result of a task may be long in coming.
+func TestResumedStreamThatIsHalfOpen_R6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := script{{text: "id: 1\ndata:\n\n"}}
+		kept := append(id, beats(2, 15*time.Second)...)
+		s := &silentServer{scripts: []script{nil, kept, kept, nil}}
+		c := s.dial(t, mcp.Legacy)
+		<-s.opened // outside calls
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			params := jsonrpc.Trusted([]byte(`{"taskId":"t"}`))
+			_, err := c.Handle(ctx, &mcp.Request{
+				Method: mcp.MethodTaskResult, Params: params, Meta: mcp.Metadata{Revision: mcp.Revision20251125, Session: "a"},
+			}, mcp.NoCaller{})
+			ended <- err
+		}()
+		for n := range 3 {
+			select {
+			case <-s.opened:
+			case err := <-ended:
+				t.Fatal(err)
+			case <-time.After(time.Hour):
+				t.Errorf("the stream was opened %d times", n)
+			}
+		}
+		cancel()
+		<-ended
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

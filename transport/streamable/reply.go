@@ -280,6 +280,7 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 	for n := 0; ; n++ {
 		if body != nil {
 			before := at.lastID
+			body = t.watched(body)
 			responded, err := t.readStream(body, &at)
 			if responded || ctx.Err() != nil || !isLost(err) || !t.era.resumable() || at.lastID == "" {
 				return body, err
@@ -302,6 +303,15 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 			return http.NoBody, notResumed(broken, err)
 		}
 	}
+}
+
+// watched returns a stream as one that ends if its server is gone, where nothing else
+// would end it.
+func (t *trip) watched(body io.ReadCloser) io.ReadCloser {
+	if t.limit() != 0 {
+		return body
+	}
+	return &pulse{ReadCloser: body}
 }
 
 // notResumed adds to the error of a broken stream why it was not opened again.
