@@ -267,8 +267,13 @@ func (c *cursor) wait(n int) time.Duration {
 	return defaultRetry << n
 }
 
-// maxResumes is how often a stream is opened again that brings nothing new.
-const maxResumes = 3
+// maxResumes is how often a stream is opened again that brings nothing new, and
+// goodStream how long one must last that does not count: many a proxy cuts what has
+// been silent for a while.
+const (
+	maxResumes = 3
+	goodStream = 10 * time.Second
+)
 
 // respond takes the events of a reply up to the response, and opens the stream
 // again if it breaks and the revision has that (2025-11-25, transports,
@@ -279,14 +284,14 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 	var broken error
 	for n := 0; ; n++ {
 		if body != nil {
-			before := at.lastID
+			before, opened := at.lastID, time.Now()
 			body = t.watched(body)
 			responded, err := t.readStream(body, &at)
 			if responded || ctx.Err() != nil || !isLost(err) || !t.era.resumable() || at.lastID == "" {
 				return body, err
 			}
 			discard(body)
-			if broken = err; at.lastID != before {
+			if broken = err; at.lastID != before || time.Since(opened) >= goodStream {
 				n = 0
 			}
 		}
