@@ -37,7 +37,8 @@ type dialedSSE struct {
 	// then waits until its message is taken.
 	opening atomic.Bool
 
-	last error // of the stream, once it has been read to its end; owned by the reader
+	last  error // of the stream, once it has been read to its end; owned by the reader
+	moves int   // further endpoints that were passed over; owned by the reader
 
 	mu      sync.Mutex
 	closed  bool // nothing is started any more, guarded by mu
@@ -73,7 +74,9 @@ func (l *dialedSSE) Read() ([]byte, error) {
 			return l.ended(err)
 		case e.Name == endpointEvent:
 			// What has been said once is what the origin was checked for.
-			l.site.opts.Logger.Warn("a further endpoint was passed over")
+			if l.moves++; l.moves&(l.moves-1) == 0 {
+				l.site.opts.Logger.Warn("a further endpoint was passed over", "count", l.moves)
+			}
 		case e.Name == "" && len(e.Data) > 0:
 			return l.read(e.Data), nil
 		}
