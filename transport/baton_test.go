@@ -50,7 +50,7 @@ func (c *interruptible) Read(p []byte) (int, error) {
 
 // Close implements net.Conn.
 func (c *interruptible) Close() error {
-	time.Sleep(c.closing)
+	<-time.After(c.closing)
 	return c.Conn.Close()
 }
 

@@ -53,7 +53,7 @@ func TestWhatEndsARowOfQuickCalls(t *testing.T) {
 		name string
 		ends func(t *testing.T, conn *transport.Conn, p *peer)
 	}{
-		{"a pause of more than a tick", func(*testing.T, *transport.Conn, *peer) { time.Sleep(1100 * time.Microsecond) }},
+		{"a pause of more than a tick", func(*testing.T, *transport.Conn, *peer) { <-time.After(1100 * time.Microsecond) }},
 		{"two calls at once", overlap},
 		{"something else that came with the response", func(t *testing.T, conn *transport.Conn, p *peer) {
 			c := start(t, conn, toolCall(legacyMeta("a")), mcp.NoCaller{})
