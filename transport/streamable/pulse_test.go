@@ -70,6 +70,8 @@ type silentServer struct {
 
 	streams   string // the method whose reply is a stream
 	noOutside bool   // there is no stream outside calls
+
+	mu sync.Mutex // held by RoundTrip
 	gets      int
 }
 
@@ -86,6 +88,8 @@ func (s *silentServer) RoundTrip(r *http.Request) (*http.Response, error) {
 			s.t.Error(err)
 		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	streams := r.Method == http.MethodGet || string(m.Method) == s.streams
 	switch {
 	case r.Method == http.MethodGet && s.noOutside && r.Header.Get("Last-Event-Id") == "":
