@@ -71,8 +71,8 @@ type silentServer struct {
 	streams   string // the method whose reply is a stream
 	noOutside bool   // there is no stream outside calls
 
-	mu sync.Mutex // held by RoundTrip
-	gets      int
+	mu   sync.Mutex // held by RoundTrip
+	gets int        // guarded by mu, like scripts
 }
 
 // RoundTrip implements [http.RoundTripper].
