@@ -16,8 +16,9 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// A StatusError is an HTTP reply that holds no JSON-RPC message, or names a time
-// besides its error ([StatusError.RetryAfter]).
+// A StatusError is an HTTP reply that holds no JSON-RPC message, or says besides its
+// error that it is the wrong time: by the status 429, or by naming another one
+// ([StatusError.RetryAfter]).
 type StatusError struct {
 	Status      int
 	ContentType string
@@ -103,7 +104,7 @@ func (t *trip) readBody(resp *http.Response, data []byte) error {
 		return t.conn.sessionLost()
 	}
 	if !isSuccess(resp.StatusCode) {
-		if status := t.conn.statusError(resp, data); status.RetryAfter > 0 {
+		if status := t.conn.statusError(resp, data); status.RetryAfter > 0 || status.Status == http.StatusTooManyRequests {
 			t.busy.Store(status)
 		}
 	}
