@@ -13,7 +13,7 @@ import (
 // Bounds of what is cached.
 const (
 	// MaxCached is how many pages are kept, and MaxCachedBytes how large they
-	// are together. Further ones are not kept.
+	// are together. Further ones are not kept until others have expired.
 	MaxCached      = 1000
 	MaxCachedBytes = 16 << 20
 	// MaxTTL is the longest that a page is kept, whatever the server says.
@@ -69,12 +69,33 @@ func (c *cache) put(method string, cursor []byte, page *mcp.Result, generation i
 	key := cacheKey{method, string(cursor)}
 	c.drop(key)
 	size := key.size(page.Raw())
-	if c.generations[method] != generation || len(c.pages) >= MaxCached || c.bytes+size > MaxCachedBytes {
+	if c.generations[method] != generation {
+		return false
+	}
+	if !c.hasRoom(size) {
+		c.expire(time.Now())
+	}
+	if !c.hasRoom(size) {
 		return false
 	}
 	c.pages[key] = cached{bytes.Clone(page.Raw()), time.Now().Add(ttl)}
 	c.bytes += size
 	return true
+}
+
+// hasRoom reports whether a page of size bytes may be kept. c.mu is held.
+func (c *cache) hasRoom(size int) bool {
+	return len(c.pages) < MaxCached && c.bytes+size <= MaxCachedBytes
+}
+
+// expire forgets pages that are not fresh any more: those under cursors that do not
+// come again are asked for by nobody. c.mu is held.
+func (c *cache) expire(now time.Time) {
+	for key, page := range c.pages {
+		if !now.Before(page.until) {
+			c.drop(key)
+		}
+	}
 }
 
 // lifeOf returns how long a page may be kept, 0 if not at all. Who it may be shown

@@ -275,6 +275,7 @@ func TestServerThatTakesNoMoreCalls(t *testing.T) {
 		{"503 with an error", "1", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full","data":1}}`, 503, 2},
 		{"503 with a page", "1", "text/html", `<p>full`, 503, 2},
 		{"429 with an error", "1", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full"}}`, 429, 2},
+		{"429 with an error and no time", "", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full"}}`, 429, 2},
 		{"an error", "", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full","data":1}}`, 503, 1},
 		{"success with a time", "1", "application/json", `{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"full","data":1}}`, 200, 1},
 	} {

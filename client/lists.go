@@ -16,12 +16,14 @@ import (
 // MaxPages is how many pages of a list are followed.
 const MaxPages = 1000
 
-// pages yields the items of all pages of a list. Items returns those of a page.
-func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(*Page) []Item) iter.Seq2[Item, error] {
+// pages yields the items of all pages of a list. Items returns those of a page, and
+// gets what toolBook.asOf said before that was asked for.
+func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf int) []Item) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var none Item
 		at := place{method: method}
 		for at.more() {
+			asOf := c.tools.asOf()
 			raw, err := c.page(ctx, method, at.cursor)
 			if err != nil {
 				yield(none, err)
@@ -35,7 +37,7 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 				yield(none, badReply(method, err))
 				return
 			}
-			for _, item := range items(&page) {
+			for _, item := range items(&page, asOf) {
 				if !yield(item, nil) {
 					return
 				}

@@ -237,6 +237,39 @@ func TestCache_B155(t *testing.T) {
 	}
 }
 
+// TestStalePagesMakeRoom_B155: a server whose cursors are never the same leaves pages
+// behind that nobody asks for again.
+func TestStalePagesMakeRoom_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lists := 0
+		b := newBook(mcp.Modern, func(cursor string) string {
+			if cursor != "" {
+				return `,"ttlMs":60000`
+			}
+			lists++
+			return fmt.Sprintf(`,"ttlMs":60000,"nextCursor":"%d"`, lists)
+		})
+		c := connect(t, b, nil)
+		list := func() {
+			if names, err := prompts(t, c); err != nil || len(names) != 2 {
+				t.Fatal(names, err)
+			}
+		}
+		list() // has the client listen
+		synctest.Wait()
+		for range client.MaxCached + 1 {
+			list()
+			pass(time.Minute)
+		}
+		list()
+		asked := b.pages
+		list()
+		if b.pages != asked {
+			t.Errorf("%d pages were asked for again", b.pages-asked)
+		}
+	})
+}
+
 // TestChangeWhileListing_B155: a page that was asked for before is not kept.
 func TestChangeWhileListing_B155(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

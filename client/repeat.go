@@ -52,7 +52,8 @@ type failure struct {
 // that. It waits for less than limit.
 func (c *Client) mayFollow(ctx context.Context, f *failure, limit time.Duration) bool {
 	status, replied := errors.AsType[*streamable.StatusError](f.err)
-	if replied {
+	// Otherwise it is that of a GET which was to resume the call's stream.
+	if replied = replied && mcp.OutcomeOf(f.err) == mcp.Answered; replied {
 		if pause, asked := retryAfter(status); asked {
 			return pause < limit && sleep(ctx, pause, c.ctx.Done())
 		}

@@ -111,6 +111,43 @@ func TestRepeating_B097_P1_P2(t *testing.T) {
 	}
 }
 
+// TestHintsOfAListThatHasChangedMeanwhile_P2: what a list says that was asked for
+// before the tools changed may be of other tools.
+func TestHintsOfAListThatHasChangedMeanwhile_P2(t *testing.T) {
+	for _, changes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			s := newStation(mcp.Modern)
+			s.puppet = &puppet{dialed: func(context.Context, int, transport.DialOptions) (*fakeEdge, error) {
+				return newEdge(mcp.Modern, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+					switch req.Method {
+					case mcp.MethodListTools:
+						if changes {
+							s.tell(mcp.NotificationToolsListChanged, `{}`)
+						}
+						return mcp.RawResult([]byte(toolList)), nil
+					case mcp.MethodCallTool:
+						attempts++
+						return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+					}
+					return s.handle(ctx, req, caller)
+				}), nil
+			}}
+			c := connect(t, s, nil)
+			listen(t, c, tools)
+			for _, err := range c.Tools(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := c.CallTool(t.Context(), "again", nil, nil)
+			if want := map[bool]int{false: 2, true: 1}[changes]; attempts != want {
+				t.Errorf("changes %v: %d attempts, %v", changes, attempts, err)
+			}
+		})
+	}
+}
+
 // TestConnectionThatIsAboutToEnd: what it did not take waits for the next one.
 func TestConnectionThatIsAboutToEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ type toolBook struct {
 	tools   map[string]bool    // those that may be called twice; guarded by mu, like what follows
 	outputs map[string]*output // by tool
 	bytes   int                // of all output schemas
+	changes int                // how often something was forgotten
 }
 
 // Bounds of what is remembered. Further tools are not repeated, and their output is
@@ -46,10 +47,20 @@ func (b *toolBook) init(o *Options) {
 	b.forget()
 }
 
-// learn takes up what a list says.
-func (b *toolBook) learn(tools []mcp.Tool) {
+// asOf returns what learn wants to know of a list that is asked for after it.
+func (b *toolBook) asOf() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.changes
+}
+
+// learn takes up what a list says, unless something was forgotten since.
+func (b *toolBook) learn(tools []mcp.Tool, asOf int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changes != asOf {
+		return
+	}
 	for i := range tools {
 		tool := &tools[i]
 		if may := b.repeat(tool); may && len(b.tools) < maxToolBook {
@@ -85,6 +96,7 @@ func (b *toolBook) learnOutput(tool *mcp.Tool) {
 func (b *toolBook) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changes++
 	b.tools = make(map[string]bool)
 	b.outputs, b.bytes = make(map[string]*output), 0
 }
@@ -94,6 +106,7 @@ func (b *toolBook) forget() {
 func (b *toolBook) forgetOutputs() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.changes++
 	b.outputs, b.bytes = make(map[string]*output), 0
 }
 

@@ -198,8 +198,8 @@ func (l *LineReader) shrink(line int) {
 	if l.small++; line > blockSize/2 {
 		l.small = 0
 	}
-	if l.small == smallLines {
-		l.spares.drop()
+	if l.small > 0 && l.small%smallLines == 0 {
+		l.spares.drop() // of what was given back since, too
 	}
 	if len(l.block) == blockSize || l.small < smallLines || l.end-l.start > blockSize/2 {
 		return

@@ -505,3 +505,52 @@ func TestRecycledLines(t *testing.T) {
 	l.Recycle(first[0]) // too short for what comes
 	read(line(2*size, 'z'))
 }
+
+// TestSpareMemoryIsGivenUp once lines have been small for a while, whatever came
+// before and whenever it came back.
+func TestSpareMemoryIsGivenUp(t *testing.T) {
+	const size, small, huge = 64 << 10, 40, 3 << 20
+	for _, tt := range []struct {
+		name        string
+		huge        bool // a line that outgrows the block comes first
+		when, later int  // small lines before and after the memory comes back
+		kept        bool
+	}{
+		{"at once", false, 0, small, false},
+		{"late", false, small, small, false},
+		{"after a huge line", true, 0, small, false},
+		{"a moment ago", false, small, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			long := strings.Repeat("x", size) + "\n"
+			text := long
+			if tt.huge {
+				text += strings.Repeat("y", huge) + "\n"
+			}
+			text += strings.Repeat("{}\n", tt.when+tt.later) + long
+			l := jsonrpc.NewLineReader(strings.NewReader(text), 0)
+			read := func() []byte {
+				t.Helper()
+				line, err := l.ReadLine()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return line
+			}
+			given := read()
+			if tt.huge {
+				read()
+			}
+			for range tt.when {
+				read()
+			}
+			l.Recycle(given)
+			for range tt.later {
+				read()
+			}
+			if again := read(); (&again[0] == &given[0]) != tt.kept {
+				t.Errorf("the memory is kept: %v", !tt.kept)
+			}
+		})
+	}
+}

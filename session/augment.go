@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -68,6 +69,7 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	}
 	defer func() { c.tasks.forget(t.task) }()
 	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
+	err = notRefused(err)
 	if err == nil || jsonrpc.FromPeer(err) {
 		_ = clock.stop(nil) // in vain, if at all
 		return mcp.Result{Value: mcp.WithRelatedTask(&result.Value, "")}, err
@@ -75,6 +77,24 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	err = clock.stop(err)
 	t.cancel(ctx)
 	return mcp.Result{}, ofCall(req.Method, err)
+}
+
+// notRefused returns the error of a request for a task's result. Such an error is the
+// call's, except one that says that its request was not executed: in the place of the
+// call's it would have the call made again, whose task has begun.
+func notRefused(err error) error {
+	answer, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || !jsonrpc.FromPeer(err) {
+		return err
+	}
+	isWhole := err == error(answer) // nothing came with it, as an HTTP status
+	if isWhole && answer.Code != jsonrpc.CodeUnsupportedVersion && answer.Code != jsonrpc.CodeHeaderMismatch {
+		return err
+	}
+	return &mcp.CallError{
+		Kind: mcp.BadReply, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("%s: %v", mcp.MethodTaskResult, err),
+		Public: fmt.Sprintf("the server refuses %s: %.200s", mcp.MethodTaskResult, answer.Message),
+	}
 }
 
 // create makes the call. It leaves t.task nil if no task has come of it.

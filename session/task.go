@@ -68,13 +68,12 @@ func (d *dialogue) await(ctx context.Context, created *mcp.Result) (mcp.Result, 
 }
 
 // ofCall returns the failure of a request about a task as that of the call, which the
-// server has had whatever became of the request.
+// server has had and may go on with, whatever became of the request.
 func ofCall(method string, err error) error {
-	err = mcp.Begun(err)
 	if e, ok := errors.AsType[*mcp.CallError](err); ok {
-		named := *e
-		named.Method = method
-		return &named
+		failed := *e
+		failed.Method, failed.Outcome = method, mcp.MaybeExecuted
+		return &failed
 	}
 	return err
 }

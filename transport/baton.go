@@ -80,12 +80,20 @@ func (b *baton) pass() {
 	defer b.mu.Unlock()
 	b.caller = false
 	b.passes++
-	if b.wanted || b.broken != nil || b.pending() > 0 {
-		b.wanted = false
-		b.back <- struct{}{}
+	if b.offer() && !b.wanted && b.broken == nil {
 		return
 	}
+	b.free.Store(false)
+	b.wanted = false
+	b.back <- struct{}{}
+}
+
+// offer lays the baton down, and reports whether it may lie there. A call that begins
+// at this moment finds it, or is seen here: otherwise nobody would read for it until
+// the read loop looks. b.mu is held, so that nobody has taken it yet.
+func (b *baton) offer() bool {
 	b.free.Store(true)
+	return b.pending() == 0
 }
 
 // mayRest reports, after a response was read, whether the read loop is to lay the
@@ -111,8 +119,11 @@ func (b *baton) mayRest(more bool) bool {
 func (b *baton) rest() {
 	ticker := time.NewTicker(batonTick)
 	defer ticker.Stop()
+	last, lies := b.lay()
+	if !lies {
+		return // calls are as quick as before
+	}
 	b.quick = 0
-	last := b.lay()
 	for {
 		select {
 		case <-b.back:
@@ -126,12 +137,16 @@ func (b *baton) rest() {
 	}
 }
 
-// lay lays the baton down. It returns what look begins with.
-func (b *baton) lay() uint64 {
+// lay lays the baton down, unless a call has begun meanwhile. It returns what look
+// begins with.
+func (b *baton) lay() (last uint64, lies bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.free.Store(true)
-	return b.passes - 1
+	if !b.offer() {
+		b.free.Store(false)
+		return 0, false
+	}
+	return b.passes - 1, true
 }
 
 // look sees whether anything has happened since the last look. If not, it takes the

@@ -28,6 +28,7 @@ const grace = 2 * time.Millisecond
 type interruptible struct {
 	net.Conn
 	byCallers, byLoop atomic.Int32
+	closing           time.Duration // how long Close takes
 
 	mu          sync.Mutex
 	interrupted bool // guarded by mu
@@ -45,6 +46,12 @@ func (c *interruptible) Read(p []byte) (int, error) {
 		err = jsonrpc.ErrInterrupted
 	}
 	return n, err
+}
+
+// Close implements net.Conn.
+func (c *interruptible) Close() error {
+	<-time.After(c.closing)
+	return c.Conn.Close()
 }
 
 func (c *interruptible) Interrupt() { c.set(true, time.Unix(1, 0)) }
@@ -66,6 +73,7 @@ func connectQuick(t *testing.T, era mcp.Era) (*transport.Conn, *peer, *interrupt
 	conn, p, r := connectInterruptible(t, era)
 	for range 20 {
 		quickCall(t, conn, p)
+		synctest.Wait() // a read loop that is late would see the next call beside this one
 	}
 	if r.byCallers.Load() == 0 {
 		t.Fatal("no caller has read for itself")
@@ -78,7 +86,7 @@ func connectInterruptible(t *testing.T, era mcp.Era) (*transport.Conn, *peer, *i
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { _ = theirs.Close() })
 	r := &interruptible{Conn: ours}
-	link := transport.NewLineLink(r, ours, ours.Close, transport.LineOptions{})
+	link := transport.NewLineLink(r, ours, r.Close, transport.LineOptions{})
 	p := &peer{t: t, conn: theirs, lines: jsonrpc.NewLineReader(theirs, 64<<20), patience: patience}
 	done := make(chan dialed, 1)
 	go func() {
@@ -125,6 +133,7 @@ func TestCallersReadForThemselvesWhileCallsAreQuick(t *testing.T) {
 				conn, p, r := connectInterruptible(t, mcp.Legacy)
 				for range 50 {
 					quickCall(t, conn, p)
+					synctest.Wait()
 					time.Sleep(tt.pause)
 				}
 				if n := r.byCallers.Load(); n < tt.least || n > tt.atMost {

@@ -529,12 +529,8 @@ func TestBridgeBuffersNothing(t *testing.T) {
 		resp := b.open(t, http.MethodPost, body, modernHeader(t, body))
 		events := readEvents(resp)
 		for i := 1; i <= 3; i++ {
-			began := time.Now()
-			// B095, B139: at once, and under the client's own token.
+			// B095, B139: before the server says more, and under the client's own token.
 			events.await(t, fmt.Sprintf(`"progress":%d`, i))
-			if took := time.Since(began); took > time.Second {
-				t.Errorf("B095: event %d took %v", i, took)
-			}
 			if i < 3 {
 				heard <- true
 			}

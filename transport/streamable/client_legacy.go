@@ -25,6 +25,9 @@ type legacyEra struct {
 	openOnce sync.Once
 	streamed bool // the GET stream has been open; owned by listen
 
+	asking  chan struct{} // holds a value for each question that is being taken
+	answers chan struct{} // and for each answer that is being posted
+
 	mu       sync.Mutex
 	status   int      // of the reply to initialize, 0 before; guarded by mu
 	session  []string // its id as a header; nil if the server keeps none, guarded by mu
@@ -32,7 +35,10 @@ type legacyEra struct {
 }
 
 func newLegacyEra(c *Conn) *legacyEra {
-	e := &legacyEra{conn: c, opened: make(chan struct{})}
+	e := &legacyEra{
+		conn: c, opened: make(chan struct{}),
+		asking: make(chan struct{}, maxPosting), answers: make(chan struct{}, maxPosting),
+	}
 	e.client = session.NewClient(e, &c.calls, session.ClientOptions{
 		Info: c.opts.Client, Capabilities: c.opts.Capabilities, Logger: c.opts.Logger,
 		MaxTaskWait: c.opts.MaxCall,
@@ -141,8 +147,14 @@ func (e *legacyEra) Notify(ctx context.Context, method string, params *jsonrpc.V
 // server that is slow to take it holds up nobody, since it goes on alone.
 func (e *legacyEra) Reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) error {
 	body := appendReply(nil, id, result, err)
+	if err := take(ctx, e.conn.ctx, e.answers); err != nil {
+		return err
+	}
 	posted := make(chan error, 1)
-	if !e.conn.start(func() { posted <- e.post(e.conn.ctx, "response", body) }) {
+	if !e.conn.start(func() {
+		defer func() { <-e.answers }()
+		posted <- e.post(e.conn.ctx, "response", body)
+	}) {
 		return mcp.ErrClosed
 	}
 	select {
@@ -191,10 +203,16 @@ func (e *legacyEra) postOnce(ctx context.Context, body []byte) error {
 func (e *legacyEra) notified(m *jsonrpc.Message, call *inflight.Call) { e.client.Notified(m, call) }
 
 // asked hands a question to the session beside the stream's reader, because its
-// answer is a POST.
+// answer is a POST. The reader waits while there are too many.
 func (e *legacyEra) asked(m *jsonrpc.Message, call *inflight.Call) {
+	if take(e.conn.ctx, e.conn.ctx, e.asking) != nil {
+		return // the connection has ended
+	}
 	question := *m
-	e.conn.start(func() { e.client.Asked(e.conn.ctx, &question, call) })
+	e.conn.start(func() {
+		defer func() { <-e.asking }()
+		e.client.Asked(e.conn.ctx, &question, call)
+	})
 }
 
 // cancelWait bounds telling a server of a cancellation.

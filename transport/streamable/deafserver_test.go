@@ -2,8 +2,10 @@ package streamable_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -45,6 +47,42 @@ func TestServerThatTakesNoAnswerHoldsNoCall_R18_B136(t *testing.T) {
 	}
 	p.await(t, mcp.NotificationCancelled, 1)
 	closeSoon(t, c)
+}
+
+// TestServerThatAsksAndTakesNoAnswer: the answers that wait for it have a limit, and
+// hold no call.
+func TestServerThatAsksAndTakesNoAnswer_R18(t *testing.T) {
+	const limit, questions = 256, 600
+	var posting atomic.Int64
+	full, over := make(chan struct{}, questions), make(chan struct{})
+	p := newPeer(t, legacyPeer("2025-11-25", "s", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		switch {
+		case r.Method == http.MethodGet:
+			writeStream(w, ":\n\n")
+			for i := range questions {
+				writeMore(w, event(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, i)))
+			}
+			<-r.Context().Done()
+		case m.Kind == jsonrpc.Response:
+			if posting.Add(1) >= limit {
+				full <- struct{}{}
+			}
+			<-over
+		default:
+			justAnswer(w, r, m)
+		}
+	}))
+	defer close(over)
+	c := dial(t, p.url, knownEra(mcp.Legacy))
+	await(t, full)
+	for range 50 {
+		if _, err := call(t, c, mcp.NoCaller{}); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := posting.Load(); n > limit {
+		t.Errorf("%d answers wait to be taken", n)
+	}
 }
 
 // questionable is a Caller that is asked.

@@ -37,7 +37,8 @@ type dialedSSE struct {
 	// then waits until its message is taken.
 	opening atomic.Bool
 
-	last error // of the stream, once it has been read to its end; owned by the reader
+	last  error // of the stream, once it has been read to its end; owned by the reader
+	moves int   // further endpoints that were passed over; owned by the reader
 
 	mu      sync.Mutex
 	closed  bool          // nothing is started any more, guarded by mu
@@ -47,7 +48,8 @@ type dialedSSE struct {
 
 const (
 	// maxPosting is how many requests of calls may wait for the server to take
-	// them, and how many other messages; whoever has one more waits.
+	// them, and how many other messages, or over Streamable HTTP how many answers;
+	// whoever has one more waits.
 	maxPosting = 256
 	// afterCall is how much longer than its call a POST may take. An answer that
 	// comes on the stream can overtake it.
@@ -73,7 +75,9 @@ func (l *dialedSSE) Read() ([]byte, error) {
 			return l.ended(err)
 		case e.Name == endpointEvent:
 			// What has been said once is what the origin was checked for.
-			l.site.opts.Logger.Warn("a further endpoint was passed over")
+			if l.moves++; l.moves&(l.moves-1) == 0 {
+				l.site.opts.Logger.Warn("a further endpoint was passed over", "count", l.moves)
+			}
 		case e.Name == "" && len(e.Data) > 0:
 			return l.read(e.Data), nil
 		}
@@ -257,13 +261,8 @@ func (l *dialedSSE) post(ctx context.Context, body []byte) error {
 // to it would have come on the stream.
 func (l *dialedSSE) notTaken(resp *http.Response) error {
 	err := l.site.statusOnly(resp)
-	e, ok := errors.AsType[*mcp.CallError](err)
-	switch status := resp.StatusCode; {
-	case !ok:
-	case status == http.StatusNotFound, status == http.StatusGone:
-		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", ErrSessionLost, e.Err), Public: ErrSessionLost.Error()}
-	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable:
-		e.Outcome = mcp.MaybeExecuted
+	if status := resp.StatusCode; status == http.StatusNotFound || status == http.StatusGone {
+		return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", ErrSessionLost, errors.Unwrap(err)), Public: ErrSessionLost.Error()}
 	}
 	return err
 }

@@ -246,6 +246,7 @@ func TestEventsOfNoUse(t *testing.T) {
 	} {
 		s.stream <- text
 	}
+	s.stream <- strings.Repeat(endpointIs("/elsewhere"), 500)
 	// The long event fails what is in flight, since it may have been the answer:
 	// the call comes after the garbage behind it.
 	eventually(t, func() bool { return strings.Contains(log.String(), "MaxBody") && c.Noise() >= 3 })
@@ -255,7 +256,7 @@ func TestEventsOfNoUse(t *testing.T) {
 			t.Errorf("B077: posted to %s", p.url)
 		}
 	}
-	if len(second.seen("")) > 0 || strings.Count(log.String(), "a further endpoint was passed over") != 2 {
+	if n := strings.Count(log.String(), "a further endpoint was passed over"); len(second.seen("")) > 0 || n < 2 || n > 10 {
 		t.Errorf("the second origin got %q; the log is %s", second.order(), log.String())
 	}
 }

@@ -210,6 +210,7 @@ func TestDialingSSEIsBounded_B061(t *testing.T) {
 				t.Parallel()
 				url, _ := wireServer(t, answer)
 				const limit = 200 * time.Millisecond
+				began := time.Now()
 				ctx, opts := t.Context(), &streamable.DialOptions{}
 				if byContext {
 					var cancel context.CancelFunc
@@ -218,7 +219,6 @@ func TestDialingSSEIsBounded_B061(t *testing.T) {
 				} else {
 					opts.HandshakeTimeout = limit
 				}
-				began := time.Now()
 				_, err := streamable.DialSSE(ctx, url, opts)
 				if took := time.Since(began); took < limit || took > patience {
 					t.Errorf("B061: it took %v", took)

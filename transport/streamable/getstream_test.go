@@ -94,7 +94,7 @@ func (f *fixture) await(t *testing.T, change func(), heard func() bool) {
 func TestHalfDeadGetStreamDoesNotHoldUpTheNext(t *testing.T) {
 	f := newFixture()
 	opts := strictServer(t)
-	opts.WriteTimeout = patience // far longer than a new stream may take
+	opts.WriteTimeout = 10 * patience // far longer than a new stream may take
 	var sent atomic.Int64
 	opts.Tap = func(outgoing bool, _ []byte) {
 		if outgoing {
@@ -151,7 +151,7 @@ func TestHalfDeadGetStreamDoesNotHoldUpTheNext(t *testing.T) {
 		}
 		tail = tail[:len(tail)-1<<15+n]
 	}
-	if took := time.Since(began); took > patience/2 {
+	if took := time.Since(began); took > 5*patience {
 		t.Errorf("B104: opening new streams took %v", took)
 	}
 	_ = dead.Close()

@@ -127,8 +127,20 @@ func (c *Conn) probe(ctx context.Context, revision mcp.Revision) verdict {
 	}
 	v := verdict{}
 	v.result, v.err = t.run(ctx, mcp.NoCaller{})
-	v.judge(int(t.status.Load()))
+	status := int(t.status.Load())
+	if v.judge(status); v.era == mcp.NoEra && v.err == nil {
+		v.err = c.contradiction(status, v.result)
+	}
 	return v
+}
+
+// contradiction is the error of a reply that has a result, and a status which says
+// that it has none.
+func (c *Conn) contradiction(status int, result mcp.Result) error {
+	return &mcp.CallError{
+		Kind: mcp.BadReply, Outcome: mcp.Answered, Public: fmt.Sprintf("the server answered with HTTP status %d", status),
+		Err: &StatusError{Status: status, ContentType: "application/json", Excerpt: c.origin.excerpt(result.Raw())},
+	}
 }
 
 // judge sets the era. It is [transport.Judge], where the HTTP status is part of

@@ -82,6 +82,8 @@ func TestEraOfAServer(t *testing.T) {
 		{"B112 429 with a JSON-RPC error", rpc(429, `"error":{"code":-32000,"message":"slow down"}`), mcp.NoEra},
 		{"B112 503", reply(503, "text/html", html), mcp.NoEra},
 		{"B112 503 with a JSON-RPC error", rpc(503, `"error":{"code":-32603,"message":"too many"}`), mcp.NoEra},
+		{"B112 503 with a result", rpc(503, `"result":{"capabilities":{},"supportedVersions":["2026-07-28"]}`), mcp.NoEra},
+		{"B112 500 with an empty result", rpc(500, `"result":{}`), mcp.NoEra},
 		{"a modern server that misses a header", rpc(400, `"error":{"code":-32020,"message":"Header mismatch"}`), mcp.NoEra},
 		{"a modern server that misses a capability", rpc(400, `"error":{"code":-32021,"message":"Missing capability"}`), mcp.NoEra},
 	} {

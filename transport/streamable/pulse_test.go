@@ -23,9 +23,11 @@ type script []struct {
 	text  string
 }
 
-// A silentStream is the body of a stream whose peer is gone after its script.
+// A silentStream is the body of a stream whose peer is gone after its script, unless
+// it ends it.
 type silentStream struct {
 	script script
+	ends   bool
 	closed chan struct{}
 	once   sync.Once
 }
@@ -36,6 +38,9 @@ func newSilentStream(s script) *silentStream {
 
 func (s *silentStream) Read(p []byte) (int, error) {
 	var timer <-chan time.Time // never
+	if len(s.script) == 0 && s.ends {
+		return 0, io.EOF
+	}
 	if len(s.script) > 0 {
 		timer = time.After(s.script[0].after)
 	}
@@ -60,8 +65,14 @@ type silentServer struct {
 	scripts []script // of its streams, in order
 	opened  chan time.Duration
 	began   time.Time
-	refused int // the status of every second GET, 0 for none
-	gets    int
+	refused int  // the status of every second GET, 0 for none
+	ends    bool // streams end after their scripts
+
+	streams   string // the method whose reply is a stream
+	noOutside bool   // there is no stream outside calls
+
+	mu   sync.Mutex // held by RoundTrip
+	gets int        // guarded by mu, like scripts
 }
 
 // RoundTrip implements [http.RoundTripper].
@@ -77,8 +88,12 @@ func (s *silentServer) RoundTrip(r *http.Request) (*http.Response, error) {
 			s.t.Error(err)
 		}
 	}
-	streams := r.Method == http.MethodGet || string(m.Method) == mcp.MethodListen
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	streams := r.Method == http.MethodGet || string(m.Method) == s.streams
 	switch {
+	case r.Method == http.MethodGet && s.noOutside && r.Header.Get("Last-Event-Id") == "":
+		resp.StatusCode = http.StatusMethodNotAllowed
 	case streams:
 		s.gets++
 		if s.refused != 0 && s.gets%2 == 0 {
@@ -87,6 +102,7 @@ func (s *silentServer) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		s.opened <- time.Since(s.began)
 		body := newSilentStream(s.scripts[0])
+		body.ends = s.ends
 		if len(s.scripts) > 1 {
 			s.scripts = s.scripts[1:]
 		}
@@ -172,7 +188,7 @@ func TestStreamThatIsHalfOpen_R6(t *testing.T) {
 func TestListenThatIsHalfOpen_R6(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		acked := script{{text: event(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}`)}}
-		s := &silentServer{scripts: []script{append(acked, beats(2, 15*time.Second)...)}}
+		s := &silentServer{streams: mcp.MethodListen, scripts: []script{append(acked, beats(2, 15*time.Second)...)}}
 		c := s.dial(t, mcp.Modern)
 		params := jsonrpc.Trusted([]byte(`{"notifications":{"toolsListChanged":true}}`))
 		_, err := c.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListen, Params: params}, mcp.NoCaller{})
@@ -187,4 +203,77 @@ func TestListenThatIsHalfOpen_R6(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestResumedStreamThatIsHalfOpen_R6: what was opened again is watched as well. The
+// result of a task may be long in coming.
+func TestResumedStreamThatIsHalfOpen_R6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		id := script{{text: "id: 1\ndata:\n\n"}}
+		kept := append(id, beats(2, 15*time.Second)...)
+		s := &silentServer{streams: mcp.MethodTaskResult, scripts: []script{nil, kept, kept, nil}}
+		c := s.dial(t, mcp.Legacy)
+		<-s.opened // outside calls
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			params := jsonrpc.Trusted([]byte(`{"taskId":"t"}`))
+			_, err := c.Handle(ctx, &mcp.Request{
+				Method: mcp.MethodTaskResult, Params: params, Meta: mcp.Metadata{Revision: mcp.Revision20251125, Session: "a"},
+			}, mcp.NoCaller{})
+			ended <- err
+		}()
+		for n := range 3 {
+			select {
+			case <-s.opened:
+			case err := <-ended:
+				t.Fatal(err)
+			case <-time.After(time.Hour):
+				t.Errorf("the stream was opened %d times", n)
+			}
+		}
+		cancel()
+		<-ended
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestStreamThatIsCutNowAndThen: a proxy cuts what is silent for a minute. As long as
+// the stream can be opened again the call goes on, but not if it ends at once.
+func TestStreamThatIsCutNowAndThen_B091(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		lasts time.Duration
+		cuts  int
+		ok    bool
+	}{
+		{"after a minute", time.Minute, 10, true},
+		{"at once", 0, 2, true},
+		{"at once, and too often", 0, 3, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cut := script{{after: tt.lasts, text: ":\n"}}
+				scripts := []script{{{text: "id: 1\ndata:\n\n"}}}
+				for range tt.cuts {
+					scripts = append(scripts, cut)
+				}
+				scripts = append(scripts, script{{text: event(`{"jsonrpc":"2.0","id":2,"result":{"done":true}}`)}})
+				s := &silentServer{scripts: scripts, ends: true, noOutside: true, streams: mcp.MethodReadResource}
+				c := s.dial(t, mcp.Legacy)
+				result, err := c.Handle(t.Context(), &mcp.Request{
+					Method: mcp.MethodReadResource, Params: jsonrpc.Trusted([]byte(`{"uri":"a:b"}`)),
+					Meta: mcp.Metadata{Revision: mcp.Revision20251125, Session: "a"},
+				}, mcp.NoCaller{})
+				if got := string(result.Raw()); (err == nil) != tt.ok || tt.ok && got != `{"done":true}` {
+					t.Errorf("%s, %v", got, err)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// A StatusError is an HTTP reply that holds no JSON-RPC message, or names a time
-// besides its error ([StatusError.RetryAfter]).
+// A StatusError is an HTTP reply that holds no JSON-RPC message, or says besides its
+// error that it is the wrong time: by the status 429, or by naming another one
+// ([StatusError.RetryAfter]).
 type StatusError struct {
 	Status      int
 	ContentType string
@@ -103,7 +104,7 @@ func (t *trip) readBody(resp *http.Response, data []byte) error {
 		return t.conn.sessionLost()
 	}
 	if !isSuccess(resp.StatusCode) {
-		if status := t.conn.statusError(resp, data); status.RetryAfter > 0 {
+		if status := t.conn.statusError(resp, data); status.RetryAfter > 0 || status.Status == http.StatusTooManyRequests {
 			t.busy.Store(status)
 		}
 	}
@@ -267,8 +268,13 @@ func (c *cursor) wait(n int) time.Duration {
 	return defaultRetry << n
 }
 
-// maxResumes is how often a stream is opened again that brings nothing new.
-const maxResumes = 3
+// maxResumes is how often a stream is opened again that brings nothing new, and
+// goodStream how long one must last that does not count: many a proxy cuts what has
+// been silent for a while.
+const (
+	maxResumes = 3
+	goodStream = 10 * time.Second
+)
 
 // respond takes the events of a reply up to the response, and opens the stream
 // again if it breaks and the revision has that (2025-11-25, transports,
@@ -279,13 +285,14 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 	var broken error
 	for n := 0; ; n++ {
 		if body != nil {
-			before := at.lastID
+			before, opened := at.lastID, time.Now()
+			body = t.watched(body)
 			responded, err := t.readStream(body, &at)
 			if responded || ctx.Err() != nil || !isLost(err) || !t.era.resumable() || at.lastID == "" {
 				return body, err
 			}
 			discard(body)
-			if broken = err; at.lastID != before {
+			if broken = err; at.lastID != before || time.Since(opened) >= goodStream {
 				n = 0
 			}
 		}
@@ -302,6 +309,15 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 			return http.NoBody, notResumed(broken, err)
 		}
 	}
+}
+
+// watched returns a stream as one that ends if its server is gone, where nothing else
+// would end it.
+func (t *trip) watched(body io.ReadCloser) io.ReadCloser {
+	if t.limit() != 0 {
+		return body
+	}
+	return &pulse{ReadCloser: body}
 }
 
 // notResumed adds to the error of a broken stream why it was not opened again.

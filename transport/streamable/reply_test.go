@@ -135,6 +135,29 @@ func checkFailure(t *testing.T, what string, err error, kind mcp.FailureKind, co
 	}
 }
 
+// TestOutcomeOfAStatus: a gateway that has no answer, or a server that failed, may
+// have begun to execute the call.
+func TestOutcomeOfAStatus_S1_88(t *testing.T) {
+	for status, want := range map[int]mcp.Outcome{
+		400: mcp.Answered, 413: mcp.Answered, 429: mcp.Answered, 503: mcp.Answered,
+		500: mcp.MaybeExecuted, 502: mcp.MaybeExecuted, 504: mcp.MaybeExecuted,
+	} {
+		answer := func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+			if string(m.Method) == "tools/list" {
+				writeResult(w, m, `{"tools":[]}`)
+				return
+			}
+			http.Error(w, "no", status)
+		}
+		for era, peer := range map[string]answerer{"modern": modernPeer(answer), "legacy": legacyPeer("2025-11-25", "", onPost(answer))} {
+			c := dial(t, newPeer(t, peer).url, nil)
+			if _, err := call(t, c, mcp.NoCaller{}); mcp.OutcomeOf(err) != want {
+				t.Errorf("%s, %d: %v", era, status, err)
+			}
+		}
+	}
+}
+
 // TestStreams (D1.17, S1.92) answers a call with event streams, byte by byte. In the pieces a $
 // stands for the result, and a @ for the call's id, which is its progress token.
 func TestStreams(t *testing.T) {
@@ -328,9 +351,9 @@ func TestMaxCallBoundsCalls(t *testing.T) {
 	_, err := call(t, c, mcp.NoCaller{})
 	checkFailure(t, "a call over MaxCall", err, mcp.TimedOut, 0)
 	// Listening has no limit.
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*opts.MaxCall)
 	defer cancel()
-	began := time.Now()
 	_, err = c.Handle(ctx, &mcp.Request{Method: mcp.MethodListen, Params: jsonrpc.Trusted([]byte(`{"notifications":{}}`))}, mcp.NoCaller{})
 	if took := time.Since(began); took < 4*opts.MaxCall || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("listening ended after %v: %v", took, err)

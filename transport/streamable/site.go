@@ -136,8 +136,11 @@ func (s *site) badStatus(resp *http.Response, data []byte) error {
 		e.Err = &AuthError{Status: resp.StatusCode, Challenges: resp.Header.Values("Www-Authenticate")}
 		return e
 	}
-	if isSuccess(resp.StatusCode) {
+	switch status := resp.StatusCode; {
+	case isSuccess(status):
 		e.Public = "the server sent no response"
+	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable:
+		e.Outcome = mcp.MaybeExecuted // whoever says so may have lost the answer
 	}
 	e.Err = s.statusError(resp, data)
 	return e

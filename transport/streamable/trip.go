@@ -199,9 +199,6 @@ func (t *trip) exchange(ctx context.Context) io.ReadCloser {
 // follow reads an event stream to the response and ends the call. It returns the
 // body of which there may be more.
 func (t *trip) follow(ctx context.Context, body io.ReadCloser) io.ReadCloser {
-	if t.limit() == 0 {
-		body = &pulse{ReadCloser: body}
-	}
 	rest, err := t.respond(ctx, body)
 	t.call.Finish(err)
 	return rest
