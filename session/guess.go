@@ -36,24 +36,32 @@ func (c *Client) askFirst(ctx context.Context, q *question, on *inflight.Call) (
 // askElsewhere puts a question on another call of the same client, if the one that
 // carried it by our guess has ended, or cannot: it is that other one's, most likely,
 // and its server waits. It reports false if there is none.
-func (c *Client) askElsewhere(ctx context.Context, q *question) bool {
+func (c *Client) askElsewhere(ctx context.Context, q *question, on *inflight.Call) bool {
 	for {
-		next := c.elsewhere(q)
+		next := c.elsewhere(q, on)
 		if next == nil || c.ask(ctx, q, next) {
 			return next != nil
 		}
 	}
 }
 
-// elsewhere returns a call of the same client that a question may belong to, nil if
-// it is on its call for certain or there is no other that has not carried it.
-func (c *Client) elsewhere(q *question) *inflight.Call {
-	if !q.guessed || q.req.Method == mcp.MethodListRoots {
+// elsewhere returns another call of the same client that a question may belong to
+// which on has carried, nil if it is on that for certain or there is no other that has
+// not carried it. The session's listen call may have been replaced.
+func (c *Client) elsewhere(q *question, on *inflight.Call) *inflight.Call {
+	fresh := func(call *inflight.Call) bool { return !slices.Contains(q.carried, call.ID) }
+	switch {
+	case !q.guessed:
+		return nil
+	case on.Request.Method == mcp.MethodListen:
+		if listener := c.listenerOf(q.client); listener != nil && fresh(listener) {
+			return listener
+		}
+		return nil
+	case q.req.Method == mcp.MethodListRoots:
 		return nil
 	}
-	return c.calls.Of(q.client, func(call *inflight.Call) bool {
-		return canCarry(call.Request) && !slices.Contains(q.carried, call.ID)
-	})
+	return c.calls.Of(q.client, func(call *inflight.Call) bool { return canCarry(call.Request) && fresh(call) })
 }
 
 // whomToAsk returns the call that a question outside any stream belongs to: one
@@ -108,7 +116,7 @@ func awaitEnd(ctx context.Context, wait time.Duration) {
 // answered with an error, or not at all.
 func (c *Client) unanswered(ctx context.Context, q *question, on *inflight.Call, err error) {
 	moves := !isWire(err) || on.Left() && !saysNo(err)
-	if moves && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q) {
+	if moves && q.withdrawn.Err() == nil && c.askElsewhere(ctx, q, on) {
 		return
 	}
 	c.conclude(ctx, q, mcp.Result{}, err)

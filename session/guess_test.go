@@ -112,6 +112,28 @@ func TestQuestionMovesWithTheErrorOfAClientThatLeaves_B151(t *testing.T) {
 	}
 }
 
+// TestQuestionMovesToTheListenCallThatReplacesItsOwn: as when a client sets its log
+// level.
+func TestQuestionMovesToTheListenCallThatReplacesItsOwn_B151(t *testing.T) {
+	for _, method := range []string{mcp.MethodListRoots, mcp.MethodElicit, mcp.MethodCreateMessage} {
+		t.Run(method, func(t *testing.T) {
+			w, _ := held()
+			c := connected(t, w, asksEverything)
+			asking := make(chan string, 1)
+			old, replaced := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+			old.ask = waiting(asking, "old").ask
+			c.Asked(t.Context(), ask(t, "1", method), nil)
+			receive(t, "the question", asking)
+			next, _ := listen(t, c, legacyMeta("a", "debug"), mcp.Filter{Session: true})
+			next.ask = answering("next").ask
+			replaced.stop()
+			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{`reply 1 {"from":"next"}`}) {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
 // TestQuestionThatCameOnItsCallDoesNotMove: it is that call's for certain.
 func TestQuestionThatCameOnItsCallDoesNotMove(t *testing.T) {
 	w, started := held()

@@ -84,7 +84,7 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 		if err == nil && q.task != "" {
 			result.Value = mcp.WithRelatedTask(&result.Value, q.task)
 		}
-		if isWire(err) && !saysNo(err) && c.elsewhere(q) != nil {
+		if isWire(err) && !saysNo(err) && c.elsewhere(q, on) != nil {
 			awaitEnd(askCtx, leavingWait)
 		}
 		switch {
