@@ -121,7 +121,7 @@ func (t *taskWait) pause(ctx context.Context) (look bool, err error) {
 	case a := <-t.questions.answered:
 		return false, t.questions.take(ctx, t, a)
 	case news := <-t.watch.news:
-		return !t.see(&news), nil
+		return !t.see(&news) || t.asksUnsaid(), nil
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
 	}
