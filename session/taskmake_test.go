@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -64,5 +65,38 @@ func TestTaskThatIsGivenUpBeforeItIsMade(t *testing.T) {
 		if mcp.OutcomeOf(err) != mcp.NotSent || len(w.all(mcp.MethodCallTool)) != 0 {
 			t.Errorf("%s: %v, sent %q", r, err, w.all(mcp.MethodCallTool))
 		}
+	}
+}
+
+// TestQuestionAboutATaskThatIsNotHeardOf: it waits for calls that may be making the
+// task, for a while. A server may ask before it answers, or about another task.
+func TestQuestionAboutATaskThatIsNotHeardOf_B151(t *testing.T) {
+	for _, tt := range []struct{ name, other string }{
+		{"a server that asks first", ""},
+		{"while other calls make tasks all the time", "other"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newSlowTask()
+				c := toTasks(t, w.wire)
+				r := handle(t, c, toolNamed(modernRev, "must", ""), answering("its client"))
+				created := <-w.creating
+				c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+				for i := 0; tt.other != "" && i < 20; i++ {
+					other := handle(t, c, toolNamed(legacyRev, "x", `,"task":{}`), mcp.NoCaller{})
+					call := <-w.creating
+					time.Sleep(session.TaskNameWait / 10)
+					answer(call, fmt.Sprintf(`{"task":{"taskId":"%s%d","status":"working"}}`, tt.other, i))
+					<-other.done
+				}
+				time.Sleep(session.TaskNameWait)
+				synctest.Wait()
+				if got := w.all("reply"); !slices.Equal(got, []string{`reply 1 {"from":"its client"}`}) {
+					t.Errorf("answered %q", got)
+				}
+				answer(created, "{}")
+				<-r.done
+			})
+		})
 	}
 }
