@@ -406,11 +406,40 @@ func TestOtherNotificationsReachOneClientOnly(t *testing.T) {
 		{"two of them", []mcp.Metadata{modern, modern}, nil, []int{1}},
 		{"calls of two clients: nobody guesses", []mcp.Metadata{modern, b}, nil, nil},
 		{"two sessions and a call: nobody guesses", []mcp.Metadata{a}, []mcp.Metadata{a, b}, nil},
+		{"a session and another client's call: nobody guesses", []mcp.Metadata{modern}, []mcp.Metadata{a}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := reached(t, `{"jsonrpc":"2.0","method":"notifications/vendor/x","params":{}}`, tt.calls, tt.listens)
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("receivers %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestOtherNotificationOfACallThatWasLeftIsNobodyElses, as a log message is not.
+func TestOtherNotificationOfACallThatWasLeftIsNobodyElses_B151(t *testing.T) {
+	for _, other := range []string{"a call", "a session that listens"} {
+		t.Run(other, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			left := handle(t, c, toolCall(modernMeta("a")), newListener())
+			receive(t, "the call", started)
+			var l *listener
+			var r *running
+			if other == "a call" {
+				l = newListener()
+				r = handle(t, c, toolCall(modernMeta("b")), l)
+				receive(t, "the other call", started)
+			} else {
+				l, r = listen(t, c, legacyMeta("b", ""), mcp.Filter{Session: true})
+			}
+			left.stop()
+			c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/vendor/x","params":{"secret":1}}`), nil)
+			w.calls.Fail(errors.New("over"), true)
+			<-r.done
+			if got := l.told(); len(got) > 0 {
+				t.Errorf("another client was told %q", got)
 			}
 		})
 	}
