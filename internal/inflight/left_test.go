@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
 // TestCallsThatWereLeftCount: the peer may still work on a call that was given up, and
@@ -25,6 +26,18 @@ func TestCallsThatWereLeftCount_B151(t *testing.T) {
 	}{
 		{"given up", func(_ *inflight.Calls, call *inflight.Call) { call.End() }, "b", true},
 		{"given up with an error", func(_ *inflight.Calls, call *inflight.Call) { call.Finish(errors.New("x")); call.End() }, "b", true},
+		{"not sent", func(_ *inflight.Calls, call *inflight.Call) {
+			call.Finish(&mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent})
+			call.End()
+		}, "b", false},
+		{"answered by what is no answer", func(_ *inflight.Calls, call *inflight.Call) {
+			call.Finish(&mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered})
+			call.End()
+		}, "b", false},
+		{"lost", func(_ *inflight.Calls, call *inflight.Call) {
+			call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted})
+			call.End()
+		}, "b", true},
 		{"by the same client", func(_ *inflight.Calls, call *inflight.Call) { call.End() }, "a", false},
 		{"answered", func(calls *inflight.Calls, call *inflight.Call) { calls.Respond(response(call.ID)); call.End() }, "b", false},
 		{"answered late", func(calls *inflight.Calls, call *inflight.Call) { call.End(); calls.Respond(response(call.ID)) }, "b", false},
