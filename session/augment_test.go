@@ -184,6 +184,24 @@ func TestHowItIsKnownWhichToolsMustBeTasks(t *testing.T) {
 			t.Errorf("%d lists", n)
 		}
 	})
+	t.Run("a list that changes while it is asked for", func(t *testing.T) {
+		var c *session.Client
+		w := newWire(nil)
+		w.serve = func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodListTools && lists(w) == 1 {
+				answer(call, `{"tools":[]}`)
+				c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`), nil)
+				return
+			}
+			tasking(call, method, params)
+		}
+		c = toTasks(t, w)
+		call(t, c, "plain")
+		call(t, c, "must")
+		if got := len(w.all(mcp.MethodCallTool)); got != 2 || lists(w) != 2 {
+			t.Errorf("%d calls, %d lists", got, lists(w))
+		}
+	})
 	t.Run("the error", func(t *testing.T) {
 		for _, code := range []int{jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest} {
 			w := newWire(func(call *inflight.Call, method, params string) {

@@ -165,6 +165,40 @@ func TestTaskIsAwaitedForALegacyClient(t *testing.T) {
 	}
 }
 
+// TestProgressOfATaskRises from what the server has told before it made the task, and
+// news of the extension's tasks is not for its client.
+func TestProgressOfATaskRises(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &tasker{created: working, states: []string{done}}
+		told := []*mcp.Notification{
+			{Method: mcp.NotificationProgress, Params: jsonrpc.Trusted([]byte(`{"progressToken":"p","progress":5.5}`))},
+			{Method: mcp.NotificationTask, Params: jsonrpc.Trusted([]byte(`{"taskId":"t1","status":"working"}`))},
+		}
+		server := session.NewServer(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			if req.Method == mcp.MethodCallTool {
+				if err := mcp.NotifyAll(ctx, caller, told); err != nil {
+					return mcp.Result{}, err
+				}
+			}
+			return s.Handle(ctx, req, caller)
+		}), session.ServerOptions{})
+		if _, err := server.Handle(t.Context(), scan(t, initialize), nil); err != nil {
+			t.Fatal(err)
+		}
+		c := callTool(t, server, `{"name":"t","_meta":{"progressToken":"p"}}`)
+		<-c.done
+		server.Close()
+		for _, want := range []string{"5.5", "6"} {
+			if got := <-c.out; got != `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":`+want+`}}` {
+				t.Errorf("told %s, want %s", got, want)
+			}
+		}
+		if len(c.out) > 0 {
+			t.Errorf("told %s", <-c.out)
+		}
+	})
+}
+
 // TestTaskThatDoesNotSucceed: each end is told apart, and a task that goes on is
 // cancelled.
 func TestTaskThatDoesNotSucceed(t *testing.T) {
