@@ -58,3 +58,48 @@ func TestCallsThatWereLeftCount_B151(t *testing.T) {
 		})
 	}
 }
+
+// TestCallsThatAreNobodysAreNotLeft: what this process asks for itself, and listen calls,
+// for which the peer does nothing.
+func TestCallsThatAreNobodysAreNotLeft_B151(t *testing.T) {
+	var calls inflight.Calls
+	own, err := calls.StartOwn(&mcp.Request{Method: mcp.MethodPing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.End()
+	start(t, &calls, &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "a"}}).End()
+	if calls.LeftByOthers("b") {
+		t.Error("one of them counts")
+	}
+	calls.Fail(errors.New("over"), true) // ends what follows
+	if calls.LeftByOthers("b") {
+		t.Error("the end of the connection counts")
+	}
+}
+
+// TestClientOutlivesTheMemoryOfItsCall: who has found the owner of a message may ask for
+// its client when the call is over.
+func TestClientOutlivesTheMemoryOfItsCall(t *testing.T) {
+	var calls inflight.Calls
+	name := []byte(`{"name":"a"}`)
+	call := start(t, &calls, &mcp.Request{Method: mcp.MethodCallTool, Meta: mcp.Metadata{Client: name}})
+	want := call.Request.Meta.ClientKey()
+	owner, _ := calls.Owner(always)
+	call.Reply(&jsonrpc.Message{})
+	call.End()
+	clear(name)
+	if got := owner.Client(); got != want {
+		t.Errorf("the client is %q", got)
+	}
+}
+
+// TestCallsOfAClientAreInFlight: one that is over carries nothing.
+func TestCallsOfAClientAreInFlight_B151(t *testing.T) {
+	var calls inflight.Calls
+	first, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+	second.Finish(errors.New("x"))
+	if got := calls.Of("a", func(*inflight.Call) bool { return true }); got != first {
+		t.Errorf("got %v", got)
+	}
+}
