@@ -445,6 +445,35 @@ func TestOtherNotificationOfACallThatWasLeftIsNobodyElses_B151(t *testing.T) {
 	}
 }
 
+// A cutWire is a server to which nothing can be sent for a client.
+type cutWire struct {
+	*wire
+	client string
+}
+
+func (w cutWire) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
+	if call.Request.Meta.Session == w.client {
+		return mcp.Result{}, &mcp.CallError{Kind: mcp.Cancelled, Outcome: mcp.NotSent}
+	}
+	return w.wire.Call(ctx, call, params, caller, edits...)
+}
+
+// TestCallThatWasNotSentIsNotLeft: the server cannot mean it.
+func TestCallThatWasNotSentIsNotLeft_B151(t *testing.T) {
+	w, started := held()
+	c := session.NewClient(cutWire{w, "a"}, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
+	if _, err := c.Handle(t.Context(), toolCall(legacyMeta("a", "")), mcp.NoCaller{}); mcp.OutcomeOf(err) != mcp.NotSent {
+		t.Fatal(err)
+	}
+	r := handle(t, c, toolCall(legacyMeta("b", "")), answering("b"))
+	receive(t, "the call", started)
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
+	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{`reply 1 {"from":"b"}`}) {
+		t.Errorf("answered %q", got)
+	}
+	r.stop()
+}
+
 func TestListenTellsThatTheConnectionWasLost(t *testing.T) {
 	w := newWire(nil)
 	c := connected(t, w, "{}")
