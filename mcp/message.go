@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strconv"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -42,15 +44,27 @@ type Metadata struct {
 	TakesTasks bool
 }
 
-// ClientKey returns a text that is the same for requests of one client, as far
-// as can be told: of one session or connection, or else of one principal with
+// ClientKey returns a short text that is the same for requests of one client, as
+// far as can be told: of one session or connection, or else of one principal with
 // one Implementation.
 func (m *Metadata) ClientKey() string {
 	if m.Session != "" {
 		return m.Session
 	}
 	// Quoted, so that no name can reach into the next one.
-	return strconv.Quote(m.Principal.Issuer) + strconv.Quote(m.Principal.Subject) + string(m.Client)
+	return strconv.Quote(m.Principal.Issuer) + strconv.Quote(m.Principal.Subject) + shortened(m.Client)
+}
+
+// maxKeyPart is how long an Implementation may be to be a part of a key itself: keys are
+// kept beyond their requests.
+const maxKeyPart = 512
+
+func shortened(client []byte) string {
+	if len(client) <= maxKeyPart {
+		return string(client)
+	}
+	sum := sha256.Sum256(client)
+	return hex.EncodeToString(sum[:]) // which no JSON object is
 }
 
 // A Principal is a verified identity. The zero Principal is the anonymous one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -125,6 +126,13 @@ func TestRequestsOfOneClientHaveOneKey(t *testing.T) {
 		if same.ClientKey() != key {
 			t.Errorf("two requests of %+v have two keys", all[i])
 		}
+	}
+	long := func(last string) string {
+		m := mcp.Metadata{Client: []byte(`{"name":"` + strings.Repeat("x", 1<<20) + last + `"}`)}
+		return m.ClientKey()
+	}
+	if a, b := long("a"), long("b"); a == b || a != long("a") || len(a) > 200 {
+		t.Errorf("clients with long names have keys of %d bytes, the same for both: %t", len(a), a == b)
 	}
 	one := mcp.Metadata{Session: "s", Client: []byte(`{}`), Principal: mcp.Principal{Subject: "p"}}
 	if other := (&mcp.Metadata{Session: "s"}); one.ClientKey() != other.ClientKey() {

@@ -28,7 +28,8 @@ func NewStamp(revision Revision) *Stamp { return &Stamp{revision: revision} }
 // Edits returns the edits of [EditsForModern].
 func (s *Stamp) Edits(req *Request, token jsonrpc.ID) []jsonrpc.Edit {
 	_, hasMeta := req.Params.Lookup(metaName)
-	if hasMeta || token.IsZero() || req.Meta.Revision.Era() == Modern {
+	// What is declared for clients of an era depends on more than head looks at.
+	if hasMeta || token.IsZero() || req.Meta.Revision.Era() != NoEra || req.Meta.TakesTasks {
 		return EditsForModern(req, s.revision, token)
 	}
 	return newMeta(s.head(&req.Meta), token)

@@ -14,10 +14,10 @@ func TestStampsAreTheEdits(t *testing.T) {
 	params := []string{``, `{}`, `{"name":"a"}`, `{"name":"a","_meta":{}}`, `{"_meta":{"x":1,"progressToken":5},"name":"a"}`, `[1]`, `{"_meta":null}`}
 	var metas []mcp.Metadata
 	for _, client := range []string{"", `{"name":"a","version":"1"}`, `{"name":"b","version":"1"}`} {
-		for _, capabilities := range []string{"", "{}", `{"roots":{}}`} {
+		for _, capabilities := range []string{"", "{}", `{"roots":{},"tasks":{}}`} {
 			for _, level := range []mcp.Level{"", "info"} {
-				for _, revision := range []mcp.Revision{"", mcp.Revision20250618, mcp.Revision20260728} {
-					m := mcp.Metadata{LogLevel: level, Revision: revision}
+				for i, revision := range []mcp.Revision{"", mcp.Revision20250618, mcp.Revision20250618, mcp.Revision20260728} {
+					m := mcp.Metadata{LogLevel: level, Revision: revision, TakesTasks: i == 1}
 					if client != "" {
 						m.Client = []byte(client)
 					}

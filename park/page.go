@@ -45,9 +45,30 @@ func (l *Lot) withPages(req *mcp.Request, err error) (mcp.Result, error) {
 }
 
 // again makes a request anew whose client has opened pages. The server knows
-// whether its user is done there.
+// whether its user is done there. It cannot be told of a user who does not want to
+// open one, and would require it again.
 func (l *Lot) again(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if refusesPage(&req.Params) {
+		return mcp.Result{}, &mcp.CallError{
+			Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.Answered,
+			Public: "the user has not opened the page that the server requires",
+		}
+	}
 	next := *req
 	next.Params = jsonrpc.Edited(&req.Params, jsonrpc.Edit{Name: "requestState"}, jsonrpc.Edit{Name: "inputResponses"})
 	return l.handle(ctx, &next, caller)
+}
+
+// refusesPage reports whether one of the answers is that the user has declined or closed
+// the dialog.
+func refusesPage(params *jsonrpc.Value) bool {
+	responses := params.Get("inputResponses")
+	for _, raw := range responses.Members() {
+		answer := jsonrpc.Trusted(raw)
+		switch action, _ := answer.LookupString("action"); mcp.ElicitAction(action) {
+		case mcp.Decline, mcp.Cancel:
+			return true
+		}
+	}
+	return false
 }

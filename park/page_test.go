@@ -2,6 +2,7 @@ package park_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -74,4 +75,33 @@ func TestPagesThatCannotBeRequired(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestPagesThatTheUserDoesNotOpen: the call ends. Made anew, it would ask for them
+// again and again.
+func TestPagesThatTheUserDoesNotOpen(t *testing.T) {
+	calls := 0
+	require := func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+		calls++
+		return mcp.Result{}, &jsonrpc.Error{Code: jsonrpc.CodeURLElicitationRequired, Data: jsonrpc.Trusted([]byte(
+			`{"elicitations":[{"mode":"url","url":"https://a"},{"mode":"url","url":"https://b"}]}`))}
+	}
+	bubble(t, require, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		req := tool(`{"name":"x"}`)
+		req.Meta.Capabilities = []byte(`{"elicitation":{"url":{}}}`)
+		o := do(t.Context(), lot, req)
+		for _, odd := range []string{`5`, `{}`, `{"q1":null}`, `{"q1":{"action":7},"q2":[]}`} { // nobody has declined
+			if o = do(t.Context(), lot, retry(req, o.state(t), odd)); o.err != nil {
+				t.Errorf("%s: %v", odd, o)
+			}
+		}
+		for _, action := range []string{"decline", "cancel"} {
+			calls = 0
+			o = do(t.Context(), lot, req)
+			o = do(t.Context(), lot, retry(req, o.state(t), `{"q1":{"action":"accept"},"q2":{"action":"`+action+`"}}`))
+			if e, ok := errors.AsType[*mcp.CallError](o.err); !ok || e.Kind != mcp.Cancelled || e.Outcome != mcp.Answered || calls != 1 {
+				t.Errorf("%s: got %v after %d calls", action, o, calls)
+			}
+		}
+	})
 }

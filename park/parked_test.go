@@ -230,6 +230,32 @@ func TestLifeCountsFromEachQuestion(t *testing.T) {
 	})
 }
 
+// TestCapabilitiesOfARetry count from then on, and outlive its memory.
+func TestCapabilitiesOfARetry(t *testing.T) {
+	twice := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if _, err := elicit(ctx, caller, "?"); err != nil {
+			return mcp.Result{}, err
+		}
+		<-time.After(time.Second)
+		answer, err := caller.Ask(ctx, &mcp.Request{Method: mcp.MethodListRoots})
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		return result(string(answer.Raw()))
+	}
+	bubble(t, twice, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		first := do(t.Context(), lot, greeting)
+		again := retry(greeting, first.state(t), `{"q1":{}}`)
+		again.Meta.Capabilities = []byte(`{"elicitation":{},"roots":{}}`)
+		second := start(t.Context(), lot, again)
+		synctest.Wait()
+		clear(again.Meta.Capabilities)
+		if got := (<-second).questions(); got != `{"q2":{"method":"roots/list","params":{}}}` {
+			t.Errorf("asked %s", got)
+		}
+	})
+}
+
 func TestParkedCallsAreBounded(t *testing.T) {
 	bubble(t, greet, park.Options{MaxParked: 3, MaxParkedPerPrincipal: 2}, func(t *testing.T, lot *park.Lot) {
 		request := func(subject string) *mcp.Request { return of(tool(`{"name":"greet"}`), "i", subject) }

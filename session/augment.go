@@ -11,11 +11,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// taskCreateWait is how long a call that makes a task goes on when nobody wants it
-// any more: such a request is not cancelled, its task is (2025-11-25, utilities/
-// cancellation), and only its result names that.
-const taskCreateWait = 5 * time.Second
-
 // callTool calls a tool for a client that does not know tasks of 2025-11-25. A tool
 // that must be called as a task is, and the task awaited.
 func (c *Client) callTool(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
@@ -57,9 +52,6 @@ type awaitedTask struct {
 // callAsTask calls a tool as a task and returns what that results in. However it
 // ends, a task that goes on is told to stop.
 func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if ctx.Err() != nil {
-		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
-	}
 	t := &awaitedTask{client: c, req: req}
 	clock := startTaskClock(ctx, req.Method, c.opts.MaxTaskWait)
 	result, err := t.create(ctx, caller)
@@ -75,7 +67,7 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 		return mcp.Result{Value: mcp.WithRelatedTask(&result.Value, "")}, err
 	}
 	err = clock.stop(err)
-	t.cancel(ctx)
+	c.cancelTask(ctx, t.task)
 	return mcp.Result{}, ofCall(req.Method, err)
 }
 
@@ -103,15 +95,8 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 	if err := c.tasks.make(t.req); err != nil {
 		return mcp.Result{}, err
 	}
-	creating, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer stop(nil)
-	grace := time.AfterFunc(taskCreateWait, func() { stop(context.Cause(ctx)) })
-	grace.Stop()
-	defer grace.Stop()
-	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
-
 	life := strconv.AppendInt(nil, min(c.opts.MaxTaskWait, DefaultMaxTaskWait).Milliseconds(), 10)
-	result, call, err := c.send(creating, t.req, caller,
+	result, call, err := c.sendTask(ctx, t.req, caller,
 		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
 	if err == nil {
 		t.task = newTask(t.req, &result, call)
@@ -145,7 +130,8 @@ func (t *awaitedTask) await(ctx context.Context, caller mcp.Caller) (mcp.Result,
 // the server asks meanwhile reaches it.
 func (t *awaitedTask) result(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	c := t.client
-	req := &mcp.Request{Method: mcp.MethodTaskResult, ID: t.req.ID, Params: t.params(), Meta: t.req.Meta}
+	params := jsonrpc.Edited(&jsonrpc.Value{}, t.task.idEdit())
+	req := &mcp.Request{Method: mcp.MethodTaskResult, ID: t.req.ID, Params: params, Meta: t.req.Meta}
 	call, err := c.calls.Start(req)
 	if err == nil {
 		defer call.End()
@@ -163,18 +149,4 @@ func (t *awaitedTask) result(ctx context.Context, caller mcp.Caller) (mcp.Result
 		return mcp.Result{}, context.Cause(ctx)
 	}
 	return c.wire.Call(ctx, call, &req.Params, caller)
-}
-
-func (t *awaitedTask) params() jsonrpc.Value {
-	return jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, t.task.id)})
-}
-
-// cancel tells the server to stop the task.
-func (t *awaitedTask) cancel(ctx context.Context) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), taskCancelWait)
-	defer stop()
-	_, err := t.client.request(ctx, mcp.MethodCancelTask, jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, t.task.id)})
-	if err != nil {
-		t.client.opts.Logger.Debug("a task was not cancelled", "method", mcp.MethodCancelTask, "err", err)
-	}
 }

@@ -161,6 +161,47 @@ func TestHowItIsKnownWhichToolsMustBeTasks(t *testing.T) {
 			t.Errorf("%d lists", n)
 		}
 	})
+	t.Run("a tool that must no longer", func(t *testing.T) {
+		may := false
+		w := newWire(func(call *inflight.Call, method, params string) {
+			switch {
+			case may && method == mcp.MethodListTools:
+				answer(call, `{"tools":[{"name":"must"}]}`)
+			case may && method == mcp.MethodCallTool && strings.Contains(params, `"task":{`):
+				refuse(call, jsonrpc.CodeMethodNotFound)
+			case may:
+				answer(call, "{}")
+			default:
+				tasking(call, method, params)
+			}
+		})
+		c := toTasks(t, w)
+		call(t, c, "must")
+		may = true
+		c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`), nil)
+		call(t, c, "must")
+		if n := lists(w); n != 2 {
+			t.Errorf("%d lists", n)
+		}
+	})
+	t.Run("a list that changes while it is asked for", func(t *testing.T) {
+		var c *session.Client
+		w := newWire(nil)
+		w.serve = func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodListTools && lists(w) == 1 {
+				answer(call, `{"tools":[]}`)
+				c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`), nil)
+				return
+			}
+			tasking(call, method, params)
+		}
+		c = toTasks(t, w)
+		call(t, c, "plain")
+		call(t, c, "must")
+		if got := len(w.all(mcp.MethodCallTool)); got != 2 || lists(w) != 2 {
+			t.Errorf("%d calls, %d lists", got, lists(w))
+		}
+	})
 	t.Run("the error", func(t *testing.T) {
 		for _, code := range []int{jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest} {
 			w := newWire(func(call *inflight.Call, method, params string) {

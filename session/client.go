@@ -229,6 +229,9 @@ func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, 
 	}
 	edits = append(mcp.EditsForLegacy(req, token), edits...)
 	result, err := c.wire.Call(ctx, call, &req.Params, caller, edits...)
+	if err != nil && mcp.OutcomeOf(err) == mcp.NotSent {
+		call.Finish(err) // or it would count as one that was left
+	}
 	return result, call.ID, err
 }
 

@@ -406,6 +406,7 @@ func TestOtherNotificationsReachOneClientOnly(t *testing.T) {
 		{"two of them", []mcp.Metadata{modern, modern}, nil, []int{1}},
 		{"calls of two clients: nobody guesses", []mcp.Metadata{modern, b}, nil, nil},
 		{"two sessions and a call: nobody guesses", []mcp.Metadata{a}, []mcp.Metadata{a, b}, nil},
+		{"a session and another client's call: nobody guesses", []mcp.Metadata{modern}, []mcp.Metadata{a}, nil},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got := reached(t, `{"jsonrpc":"2.0","method":"notifications/vendor/x","params":{}}`, tt.calls, tt.listens)
@@ -414,6 +415,63 @@ func TestOtherNotificationsReachOneClientOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOtherNotificationOfACallThatWasLeftIsNobodyElses, as a log message is not.
+func TestOtherNotificationOfACallThatWasLeftIsNobodyElses_B151(t *testing.T) {
+	for _, other := range []string{"a call", "a session that listens"} {
+		t.Run(other, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			left := handle(t, c, toolCall(modernMeta("a")), newListener())
+			receive(t, "the call", started)
+			var l *listener
+			var r *running
+			if other == "a call" {
+				l = newListener()
+				r = handle(t, c, toolCall(modernMeta("b")), l)
+				receive(t, "the other call", started)
+			} else {
+				l, r = listen(t, c, legacyMeta("b", ""), mcp.Filter{Session: true})
+			}
+			left.stop()
+			c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/vendor/x","params":{"secret":1}}`), nil)
+			w.calls.Fail(errors.New("over"), true)
+			<-r.done
+			if got := l.told(); len(got) > 0 {
+				t.Errorf("another client was told %q", got)
+			}
+		})
+	}
+}
+
+// A cutWire is a server to which nothing can be sent for a client.
+type cutWire struct {
+	*wire
+	client string
+}
+
+func (w cutWire) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Value, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
+	if call.Request.Meta.Session == w.client {
+		return mcp.Result{}, &mcp.CallError{Kind: mcp.Cancelled, Outcome: mcp.NotSent}
+	}
+	return w.wire.Call(ctx, call, params, caller, edits...)
+}
+
+// TestCallThatWasNotSentIsNotLeft: the server cannot mean it.
+func TestCallThatWasNotSentIsNotLeft_B151(t *testing.T) {
+	w, started := held()
+	c := session.NewClient(cutWire{w, "a"}, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
+	if _, err := c.Handle(t.Context(), toolCall(legacyMeta("a", "")), mcp.NoCaller{}); mcp.OutcomeOf(err) != mcp.NotSent {
+		t.Fatal(err)
+	}
+	r := handle(t, c, toolCall(legacyMeta("b", "")), answering("b"))
+	receive(t, "the call", started)
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
+	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{`reply 1 {"from":"b"}`}) {
+		t.Errorf("answered %q", got)
+	}
+	r.stop()
 }
 
 func TestListenTellsThatTheConnectionWasLost(t *testing.T) {

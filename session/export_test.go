@@ -24,6 +24,9 @@ const (
 // cancellation.
 const TaskCancelWait = taskCancelWait
 
+// TaskNameWait is how long a question about a task that is not known waits.
+const TaskNameWait = taskNameWait
+
 // ToolListTimeout and TaskCreateWait are how long a server is waited for that does
 // not list its tools, or does not say which task it has made.
 const (

@@ -254,12 +254,12 @@ func (s *Server) subscribe(ctx context.Context, m *jsonrpc.Message) (mcp.Result,
 		s.mu.Unlock()
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
 	}
-	if len(s.listens) > maxSubscriptions {
+	l := s.listens[uri]
+	if l == nil && s.subscriptions() >= maxSubscriptions {
 		s.mu.Unlock()
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams,
 			"Invalid params: the session is at the limit MaxResourceSubscriptions of %d", maxSubscriptions)
 	}
-	l := s.listens[uri]
 	if l == nil {
 		l = s.startListen(uri, mcp.Filter{ResourceSubscriptions: []string{uri}})
 	}
@@ -279,6 +279,17 @@ func (s *Server) subscribe(ctx context.Context, m *jsonrpc.Message) (mcp.Result,
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: the server does not take subscriptions to this resource")
 	}
 	return mcp.Result{}, nil
+}
+
+// subscriptions returns how many resources the session is subscribed to. s.mu is held.
+func (s *Server) subscriptions() int {
+	n := len(s.listens)
+	for _, own := range [...]string{ownLists, ownSession} {
+		if s.listens[own] != nil {
+			n--
+		}
+	}
+	return n
 }
 
 func (s *Server) unsubscribe(m *jsonrpc.Message) (mcp.Result, error) {

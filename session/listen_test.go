@@ -356,13 +356,19 @@ func TestSubscribeWhenTheServerIsAway(t *testing.T) {
 func TestSubscriptionsAreBounded(t *testing.T) {
 	b, _ := listening(nil)
 	s := serving(t, b)
-	var err error
-	n := 0
-	for ; err == nil && n < 2*mcp.MaxResourceSubscriptions; n++ {
-		err = request(t, s, mcp.MethodSubscribe, fmt.Sprintf(`{"uri":"u:%d"}`, n))
+	s.SetOutlet(make(outlet, 10)) // its own listen calls do not count
+	subscribe := func(i int) error { return request(t, s, mcp.MethodSubscribe, fmt.Sprintf(`{"uri":"u:%d"}`, i)) }
+	for i := range mcp.MaxResourceSubscriptions {
+		if err := subscribe(i); err != nil {
+			t.Fatalf("the %dth: %v", i+1, err)
+		}
 	}
-	if codeOf(err) != jsonrpc.CodeInvalidParams || !strings.Contains(err.Error(), "MaxResourceSubscriptions") || n < mcp.MaxResourceSubscriptions {
-		t.Errorf("after %d: %v", n, err)
+	err := subscribe(mcp.MaxResourceSubscriptions)
+	if codeOf(err) != jsonrpc.CodeInvalidParams || !strings.Contains(err.Error(), "MaxResourceSubscriptions") {
+		t.Errorf("one more: %v", err)
+	}
+	if err := subscribe(0); err != nil {
+		t.Errorf("one that there is already: %v", err)
 	}
 }
 

@@ -210,7 +210,9 @@ func (c *Client) answered(q *question, answer mcp.Result) {
 	c.keepRoots(answer)
 }
 
-// answerTold answers a server that asks for the roots which it is being told of.
+// answerTold answers a server that asks for the roots which it is being told of, and
+// reports false if it cannot: nobody knows any more whose are meant when another client
+// has come meanwhile.
 func (c *Client) answerTold(ctx context.Context, id jsonrpc.ID) bool {
 	c.mu.Lock()
 	known, taken := c.roots.known, c.roots.taken
@@ -218,7 +220,10 @@ func (c *Client) answerTold(ctx context.Context, id jsonrpc.ID) bool {
 	if taken == nil {
 		return false
 	}
-	c.reply(ctx, replyWait, id, known, nil)
+	answered := !known.IsZero()
+	if answered {
+		c.reply(ctx, replyWait, id, known, nil)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.roots.taken == taken {
@@ -228,7 +233,7 @@ func (c *Client) answerTold(ctx context.Context, id jsonrpc.ID) bool {
 			close(taken)
 		}
 	}
-	return true
+	return answered
 }
 
 // knownRoots returns the roots that are kept, and notes that the server has asked

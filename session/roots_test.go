@@ -295,6 +295,44 @@ func TestRootsOfSeveralClients(t *testing.T) {
 	}
 }
 
+// TestRootsSurviveTheirMessage, whose memory is used again.
+func TestRootsSurviveTheirMessage(t *testing.T) {
+	w := newWire(nil)
+	c := connected(t, w, asksEverything)
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
+	caller, raw := newRooted(""), []byte(rootsA)
+	caller.ask = func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult(raw), nil }
+	untilTold(t, w, c, toolCall(modernMeta("m")), caller)
+	clear(raw)
+	c.Asked(t.Context(), ask(t, "2", mcp.MethodListRoots), nil)
+	if got := w.all("reply 2"); !slices.Equal(got, []string{"reply 2 " + rootsA}) {
+		t.Errorf("answered %q", got)
+	}
+}
+
+// TestAnotherClientComesWhileTheServerIsToldOfRoots: whose are meant cannot be told any
+// more, and the first client's call waits no longer.
+func TestAnotherClientComesWhileTheServerIsToldOfRoots_B041(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(nil)
+		c := connected(t, w, asksEverything)
+		c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
+		began := time.Now()
+		first := handle(t, c, toolCall(modernMeta("m")), newRooted(rootsA))
+		w.await(t, 1, mcp.NotificationRootsListChanged)
+		if _, err := c.Handle(t.Context(), toolCall(modernMeta("n")), newRooted(rootsB)); err != nil {
+			t.Error(err)
+		}
+		c.Asked(t.Context(), ask(t, "2", mcp.MethodListRoots), nil)
+		if got := w.all("reply 2"); !slices.Equal(got, []string{"reply 2 error -32603"}) {
+			t.Errorf("answered %q", got)
+		}
+		if <-first.done; first.err != nil || time.Since(began) >= session.RootsWait {
+			t.Errorf("%v after %v", first.err, time.Since(began))
+		}
+	})
+}
+
 // TestAnswersThatAreNoRoots are not kept, and hold no call.
 func TestAnswersThatAreNoRoots(t *testing.T) {
 	for _, answer := range []string{`{}`, `{"roots":null}`, `{"roots":{}}`, `{"roots":"file:///a"}`} {

@@ -196,19 +196,35 @@ func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
 }
 
 // foreign gives a notification that the protocol does not have to the call on whose
-// stream it came, or to the one client that listens to the session. Modern clients
-// have no session to listen to: it goes to the calls in flight then if they are of
-// one client.
+// stream it came, or to the one client that it can be for.
 func (c *Client) foreign(n *mcp.Notification, on *inflight.Call) {
 	if on == nil || on.Request.Method == mcp.MethodListen {
-		listeners, _ := c.listening(func(f *mcp.Filter) bool { return f.Session })
-		if on = c.sessionListener(); len(listeners) == 0 {
-			on, _ = c.calls.Owner(func(*mcp.Request) bool { return true })
-		}
+		on = c.onlyClient()
 	}
 	if on != nil {
 		on.Notify(n)
 	}
+}
+
+// onlyClient returns the listen call of the client that listens to the session, or, since
+// modern clients have none to listen to, one of those in flight. It returns nil if there
+// is another client that what the server says may be for.
+func (c *Client) onlyClient() *inflight.Call {
+	listener, sessions := c.sessionListeners()
+	call, several := c.calls.Owner(func(*mcp.Request) bool { return true })
+	only := listener
+	switch {
+	case sessions || several:
+		return nil
+	case listener == nil:
+		only = call
+	case call != nil && call.Client() != listener.Client():
+		return nil
+	}
+	if only == nil || c.calls.LeftByOthers(only.Client()) {
+		return nil
+	}
+	return only
 }
 
 // listening returns the listen calls whose filter wants says yes

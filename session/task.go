@@ -109,20 +109,26 @@ func (t *taskWait) run(ctx context.Context) (mcp.Result, error) {
 	}
 }
 
-// pause waits until the task is to be looked at, or has been by other means. It
-// reports whether to look.
+// pause waits until the task is to be looked at, or has been by other means, and tells
+// the client meanwhile that it goes on. It reports whether to look.
 func (t *taskWait) pause(ctx context.Context) (look bool, err error) {
-	timer := time.NewTimer(t.interval())
+	timer, beat := time.NewTimer(t.interval()), time.NewTimer(t.progress.rest())
 	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true, nil
-	case a := <-t.questions.answered:
-		return false, t.questions.take(ctx, t, a)
-	case news := <-t.watch.news:
-		return !t.see(&news), nil
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+	defer beat.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return true, nil
+		case <-beat.C:
+			t.progress.tell(ctx, t)
+			beat.Reset(taskHeartbeat)
+		case a := <-t.questions.answered:
+			return false, t.questions.take(ctx, t, a)
+		case news := <-t.watch.news:
+			return !t.see(&news) || t.asksUnsaid(), nil
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 // Requests).
 type taskQuestions struct {
 	seen     map[string]*taskQuestion
+	asked    int // how often one was put
 	answered chan answeredQuestion
 }
 
@@ -29,27 +30,60 @@ type answeredQuestion struct {
 type taskQuestion struct {
 	inputRequest
 	cancel context.CancelFunc // takes it back from the client; nil if it was not put to it
-	over   bool               // the server wants no answer, or has been sent one
+	back   bool               // the server wants no answer, as it seems
+	sent   bool               // the server has been sent the answer
 }
 
 // update puts to the client what the task asks now, and takes back what it asks no
 // longer.
 func (qs *taskQuestions) update(ctx context.Context, t *taskWait) error {
-	var asked []inputRequest
-	if t.task.Status == mcp.InputRequired {
-		var err error
-		if asked, err = readTaskQuestions(t); err != nil {
+	if !t.asksUnsaid() {
+		asked, err := readTaskQuestions(t)
+		if err != nil {
+			return err
+		}
+		qs.takeBack(asked)
+		if err := qs.putNew(ctx, t, asked); err != nil {
 			return err
 		}
 	}
-	for key, q := range qs.seen {
-		if !slices.ContainsFunc(asked, func(r inputRequest) bool { return string(r.key) == key }) {
-			q.over = true
-			if q.cancel != nil {
-				q.cancel()
-			}
-		}
+	return qs.send(ctx, t)
+}
+
+// asksUnsaid reports whether the task needs input and does not say which, as when that
+// was made known for which there is no room.
+func (t *taskWait) asksUnsaid() bool {
+	_, said := t.state.Lookup("inputRequests")
+	return t.task.Status == mcp.InputRequired && !said
+}
+
+// readTaskQuestions returns what the state of a task asks.
+func readTaskQuestions(t *taskWait) ([]inputRequest, error) {
+	if t.task.Status != mcp.InputRequired {
+		return nil, nil
 	}
+	requests := t.state.Get("inputRequests")
+	if !requests.IsObject() {
+		return nil, badInput(t.d.req.Method, "the server's task needs input, and does not say which")
+	}
+	return readInputRequests(t.d.req.Method, &requests)
+}
+
+// takeBack takes back what is not asked any more. It may be asked once more: servers
+// are consistent only after a while (extension tasks, Task Update Requests).
+func (qs *taskQuestions) takeBack(asked []inputRequest) {
+	for key, q := range qs.seen {
+		q.back = !slices.ContainsFunc(asked, func(r inputRequest) bool { return string(r.key) == key })
+		if !q.back || q.sent || q.answer != nil {
+			continue
+		}
+		q.cancel()
+		delete(qs.seen, key)
+	}
+}
+
+// putNew puts the questions to the client that are new.
+func (qs *taskQuestions) putNew(ctx context.Context, t *taskWait, asked []inputRequest) error {
 	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[string(r.key)] != nil })
 	t.d.pages.answer(asked)
 	capabilities := t.d.c.session.capabilitiesOfClient()
@@ -63,30 +97,18 @@ func (qs *taskQuestions) update(ctx context.Context, t *taskWait) error {
 			return err
 		}
 	}
-	return qs.send(ctx, t)
-}
-
-// readTaskQuestions returns what the state of a task asks; nothing if it came with
-// the task, which has no room for that.
-func readTaskQuestions(t *taskWait) ([]inputRequest, error) {
-	requests := t.state.Get("inputRequests")
-	if requests.IsZero() {
-		return nil, nil
-	}
-	if !requests.IsObject() {
-		return nil, badInput(t.d.req.Method, "the server's task needs input, and does not say which")
-	}
-	return readInputRequests(t.d.req.Method, &requests)
+	return nil
 }
 
 // put puts a question to the client, unless it has been answered before.
 func (qs *taskQuestions) put(ctx context.Context, t *taskWait, q *taskQuestion) error {
-	if len(qs.seen) >= MaxTaskQuestions {
+	if qs.asked >= MaxTaskQuestions {
 		return &mcp.CallError{
 			Method: t.d.req.Method, Kind: mcp.LimitExceeded, Limit: "MaxTaskQuestions", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("the server's task has asked %d questions", len(qs.seen)),
+			Public: fmt.Sprintf("the server's task has asked %d questions", qs.asked),
 		}
 	}
+	qs.asked++
 	if qs.seen == nil {
 		qs.seen = make(map[string]*taskQuestion)
 	}
@@ -112,8 +134,8 @@ func (qs *taskQuestions) put(ctx context.Context, t *taskWait, q *taskQuestion) 
 // take takes up the client's answer.
 func (qs *taskQuestions) take(ctx context.Context, t *taskWait, a answeredQuestion) error {
 	t.clock.resume()
-	if a.over {
-		return nil // taken back
+	if a.back {
+		return nil
 	}
 	a.inputRequest.answer, a.inputRequest.err = a.answer, a.err
 	if a.err != nil {
@@ -129,10 +151,11 @@ func (qs *taskQuestions) take(ctx context.Context, t *taskWait, a answeredQuesti
 func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 	var answers []inputRequest
 	for _, q := range qs.seen {
-		if !q.over && q.answer == nil {
+		switch {
+		case q.back || q.sent:
+		case q.answer == nil:
 			return nil
-		}
-		if !q.over {
+		default:
 			answers = append(answers, q.inputRequest)
 		}
 	}
@@ -156,7 +179,7 @@ func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 		return err
 	}
 	for i := range answers {
-		qs.seen[string(answers[i].key)].over = true
+		qs.seen[string(answers[i].key)].sent = true
 	}
 	return nil
 }

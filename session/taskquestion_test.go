@@ -204,6 +204,13 @@ func TestTaskThatIsToldOf(t *testing.T) {
 			<-time.After(10 * time.Second)
 			return nil
 		}, "[1s 1s 11s 12s] 12s"},
+		{"without what it asks", func(ctx context.Context, caller mcp.Caller) error {
+			_ = caller.Notify(ctx, ack)
+			<-time.After(10 * time.Second)
+			_ = caller.Notify(ctx, told("t1", `"status":"input_required"`))
+			<-ctx.Done()
+			return ctx.Err()
+		}, "[1s 1s 11s 1m11s] 1m11s"},
 		{"not often enough", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
 			<-ctx.Done()

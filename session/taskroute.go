@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"strconv"
 	"strings"
@@ -33,30 +32,6 @@ func (c *Client) taskRequest(ctx context.Context, req *mcp.Request, caller mcp.C
 
 // isTaskRequest reports whether a request is about a task.
 func isTaskRequest(method string) bool { return strings.HasPrefix(method, "tasks/") }
-
-// makeTask makes a call that its client wants to be a task, and keeps whose that is.
-func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if err := c.tasks.make(req); err != nil {
-		return mcp.Result{}, err
-	}
-	result, call, err := c.send(ctx, req, caller)
-	c.tasks.made(newTask(req, &result, call))
-	return result, err
-}
-
-// newTask returns the task that a call has made, nil if its result tells of none.
-func newTask(req *mcp.Request, result *mcp.Result, call int64) *knownTask {
-	v := result.Get("task")
-	task, ok := mcp.ReadTask(&v)
-	if !ok {
-		return nil
-	}
-	t := &knownTask{id: task.ID, owner: req.Meta.ClientKey(), call: call, over: overAt(task.Life)}
-	if token := req.Meta.ProgressToken; !token.IsZero() {
-		t.token, _ = jsonrpc.RawID(bytes.Clone(token.Raw()))
-	}
-	return t
-}
 
 // callFor returns the call through which a question about a task of the server
 // reaches its client: one that awaits the task, else the client's session, else

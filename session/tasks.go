@@ -34,7 +34,8 @@ type knownTasks struct {
 	first   string                // client that had to do with tasks
 	several bool                  // another one had, too
 	making  int                   // calls that may make one
-	waiting []func()              // messages about tasks that may be being made
+	waiting []*early              // at most inflight.MaxQueuedMessages
+	going   map[string]int        // ids of messages that have waited, and do not again
 }
 
 // A knownTask is one task.
@@ -119,7 +120,7 @@ func (k *knownTasks) make(req *mcp.Request) error {
 }
 
 // made counts a call less that may make a task, which is t, nil if it made none, and
-// has what waited for that go on.
+// has go on what waited for that.
 func (k *knownTasks) made(t *knownTask) {
 	k.mu.Lock()
 	k.making--
@@ -137,12 +138,8 @@ func (k *knownTasks) made(t *knownTask) {
 		k.byID[t.id], k.byCall[t.call] = t, t
 		k.counts[t.owner]++
 	}
-	waiting := k.waiting
-	k.waiting = nil
 	k.mu.Unlock()
-	for _, f := range waiting {
-		f()
-	}
+	k.goOn(func(e *early) bool { return k.making == 0 || t != nil && e.id == t.id })
 }
 
 // makeRoom forgets a client's oldest task if it has as many as it may. k.mu is held.
@@ -196,18 +193,6 @@ func (k *knownTasks) attach(t *knownTask, call *inflight.Call) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t.awaiting = call
-}
-
-// awaits keeps f until it is known whether a task is being made, and reports whether
-// that can be: a server may ask about a task before who made it has been told.
-func (k *knownTasks) awaits(id string, f func()) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.byID[id] != nil || k.making == 0 || len(k.waiting) >= inflight.MaxQueuedMessages {
-		return false
-	}
-	k.waiting = append(k.waiting, f)
-	return true
 }
 
 // find returns whose a task of the server is, and the call of ours that awaits it,

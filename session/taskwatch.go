@@ -104,6 +104,9 @@ func (p *taskProgress) tell(ctx context.Context, t *taskWait) {
 	_ = c.Notify(ctx, newProgress(c.req.Meta.ProgressToken, p.count, p.message))
 }
 
+// rest returns how long the client may be told nothing from now on.
+func (p *taskProgress) rest() time.Duration { return time.Until(p.last.Add(taskHeartbeat)) }
+
 // newProgress returns a progress notification, with a message unless that is empty.
 func newProgress(token jsonrpc.ID, count float64, message string) *mcp.Notification {
 	edits := []jsonrpc.Edit{

@@ -127,6 +127,7 @@ func (k *toolTasks) set(tool string, must bool) {
 func (k *toolTasks) changed() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	clear(k.tools) // which need not be tasks any more
 	k.listed = false
 	k.lists++
 }

@@ -27,7 +27,7 @@ func (c *Calls) end(call *Call) {
 		return
 	}
 	delete(c.calls, call.ID)
-	if call.own || call.Request.Method == mcp.MethodListen || call.answered() || c.err != nil {
+	if call.own || call.Request.Method == mcp.MethodListen || call.settled() || c.err != nil {
 		return
 	}
 	c.expire(time.Now())
@@ -43,11 +43,12 @@ func (c *Calls) end(call *Call) {
 	c.left[call.ID] = leftCall{call.client(), time.Now().Add(leftFor)}
 }
 
-// answered reports whether the response has come.
-func (c *Call) answered() bool {
+// settled reports whether the peer has nothing to do with the call any more: it has
+// answered, be it by what is no answer, or never had it.
+func (c *Call) settled() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.finished && c.err == nil
+	return c.finished && (c.err == nil || mcp.OutcomeOf(c.err) != mcp.MaybeExecuted)
 }
 
 // Left reports whether the call has ended without a response.

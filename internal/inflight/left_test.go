@@ -28,6 +28,18 @@ func TestCallsThatWereLeftCount_B151(t *testing.T) {
 	}{
 		{"given up", func(_ *inflight.Calls, call *inflight.Call) { call.End() }, "b", true},
 		{"given up with an error", func(_ *inflight.Calls, call *inflight.Call) { call.Finish(errors.New("x")); call.End() }, "b", true},
+		{"not sent", func(_ *inflight.Calls, call *inflight.Call) {
+			call.Finish(&mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent})
+			call.End()
+		}, "b", false},
+		{"answered by what is no answer", func(_ *inflight.Calls, call *inflight.Call) {
+			call.Finish(&mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered})
+			call.End()
+		}, "b", false},
+		{"lost", func(_ *inflight.Calls, call *inflight.Call) {
+			call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted})
+			call.End()
+		}, "b", true},
 		{"by the same client", func(_ *inflight.Calls, call *inflight.Call) { call.End() }, "a", false},
 		{"answered", func(calls *inflight.Calls, call *inflight.Call) { calls.Respond(response(call.ID)); call.End() }, "b", false},
 		{"answered late", func(calls *inflight.Calls, call *inflight.Call) { call.End(); calls.Respond(response(call.ID)) }, "b", false},
@@ -100,5 +112,50 @@ func TestWhatFollowsTheEnd_B151(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestCallsThatAreNobodysAreNotLeft: what this process asks for itself, and listen calls,
+// for which the peer does nothing.
+func TestCallsThatAreNobodysAreNotLeft_B151(t *testing.T) {
+	var calls inflight.Calls
+	own, err := calls.StartOwn(&mcp.Request{Method: mcp.MethodPing})
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.End()
+	start(t, &calls, &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "a"}}).End()
+	if calls.LeftByOthers("b") {
+		t.Error("one of them counts")
+	}
+	calls.Fail(errors.New("over"), true) // ends what follows
+	if calls.LeftByOthers("b") {
+		t.Error("the end of the connection counts")
+	}
+}
+
+// TestClientOutlivesTheMemoryOfItsCall: who has found the owner of a message may ask for
+// its client when the call is over.
+func TestClientOutlivesTheMemoryOfItsCall(t *testing.T) {
+	var calls inflight.Calls
+	name := []byte(`{"name":"a"}`)
+	call := start(t, &calls, &mcp.Request{Method: mcp.MethodCallTool, Meta: mcp.Metadata{Client: name}})
+	want := call.Request.Meta.ClientKey()
+	owner, _ := calls.Owner(always)
+	call.Reply(&jsonrpc.Message{})
+	call.End()
+	clear(name)
+	if got := owner.Client(); got != want {
+		t.Errorf("the client is %q", got)
+	}
+}
+
+// TestCallsOfAClientAreInFlight: one that is over carries nothing.
+func TestCallsOfAClientAreInFlight_B151(t *testing.T) {
+	var calls inflight.Calls
+	first, second := start(t, &calls, tool("a")), start(t, &calls, tool("a"))
+	second.Finish(errors.New("x"))
+	if got := calls.Of("a", func(*inflight.Call) bool { return true }); got != first {
+		t.Errorf("got %v", got)
 	}
 }

@@ -222,7 +222,7 @@ func (c *cell) read(t rapid.TB, call letter) *mcp.Request {
 			t.Fatalf("the test's own params: %v", refusal)
 		}
 	} else {
-		req.Meta = mcp.Metadata{Revision: mcp.NewestLegacy, ProgressToken: mcp.ReadProgressToken(&meta), LogLevel: "debug"}
+		req.Meta = mcp.Metadata{Revision: mcp.NewestLegacy, Client: []byte(tester), ProgressToken: mcp.ReadProgressToken(&meta), LogLevel: "debug"}
 	}
 	return req
 }

@@ -1,0 +1,73 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// makeTask makes a call that its client wants to be a task, and keeps whose that is.
+// Nobody hears of a task whose call was given up meanwhile: it is told to stop.
+func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if err := c.tasks.make(req); err != nil {
+		return mcp.Result{}, err
+	}
+	result, call, err := c.sendTask(ctx, req, caller)
+	t := newTask(req, &result, call)
+	c.tasks.made(t)
+	if t != nil && ctx.Err() != nil {
+		c.tasks.forget(t)
+		c.cancelTask(ctx, t)
+	}
+	return result, err
+}
+
+// taskCreateWait is how long a call that makes a task goes on when nobody wants it
+// any more: such a request is not cancelled, its task is (2025-11-25, utilities/
+// cancellation), and only its result names that.
+const taskCreateWait = 5 * time.Second
+
+// sendTask is send for a call that makes a task.
+func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, int64, error) {
+	if ctx.Err() != nil {
+		return mcp.Result{}, 0, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
+	}
+	creating, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	grace := time.AfterFunc(taskCreateWait, func() { stop(context.Cause(ctx)) })
+	grace.Stop()
+	defer grace.Stop()
+	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
+	return c.send(creating, req, caller, edits...)
+}
+
+// newTask returns the task that a call has made, nil if its result tells of none.
+func newTask(req *mcp.Request, result *mcp.Result, call int64) *knownTask {
+	v := result.Get("task")
+	task, ok := mcp.ReadTask(&v)
+	if !ok {
+		return nil
+	}
+	t := &knownTask{id: task.ID, owner: req.Meta.ClientKey(), call: call, over: overAt(task.Life)}
+	if token := req.Meta.ProgressToken; !token.IsZero() {
+		t.token, _ = jsonrpc.RawID(bytes.Clone(token.Raw()))
+	}
+	return t
+}
+
+// idEdit returns what names the task in the params of a request about it.
+func (t *knownTask) idEdit() jsonrpc.Edit {
+	return jsonrpc.Edit{Name: "taskId", Value: jsonrpc.AppendString(nil, t.id)}
+}
+
+// cancelTask tells the server to stop a task.
+func (c *Client) cancelTask(ctx context.Context, t *knownTask) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), taskCancelWait)
+	defer stop()
+	if _, err := c.request(ctx, mcp.MethodCancelTask, t.idEdit()); err != nil {
+		c.opts.Logger.Debug("a task was not cancelled", "method", mcp.MethodCancelTask, "err", err)
+	}
+}
