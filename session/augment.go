@@ -19,7 +19,7 @@ func (c *Client) callTool(ctx context.Context, req *mcp.Request, caller mcp.Call
 		return c.callAsTask(ctx, req, caller)
 	}
 	result, _, err := c.send(ctx, req, caller, withoutTask...)
-	if !asksForTask(err) || ctx.Err() != nil {
+	if !asksForTask(err) || ctx.Err() != nil || c.toolTasks.mayBePlain(ctx, c, name) {
 		return result, err
 	}
 	// It has not been executed.

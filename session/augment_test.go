@@ -122,7 +122,7 @@ func TestToolThatMustBeATask(t *testing.T) {
 
 // TestHowItIsKnownWhichToolsMustBeTasks: by a list that passes, by asking for it
 // once, by the server's error, and anew when the list changes.
-func TestHowItIsKnownWhichToolsMustBeTasks(t *testing.T) {
+func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 	lists := func(w *wire) int { return len(w.all(mcp.MethodListTools)) }
 	call := func(t *testing.T, c *session.Client, name string) {
 		t.Helper()
@@ -217,8 +217,25 @@ func TestHowItIsKnownWhichToolsMustBeTasks(t *testing.T) {
 			c := toTasks(t, w)
 			call(t, c, "must")
 			call(t, c, "must")
-			if got := len(w.all(mcp.MethodCallTool)); got != 3 || lists(w) != 2 {
+			if got := len(w.all(mcp.MethodCallTool)); got != 3 || lists(w) != 4 {
 				t.Errorf("%d calls, %d lists", got, lists(w))
+			}
+		}
+	})
+	t.Run("an error that the tool has met itself", func(t *testing.T) {
+		for _, code := range []int{jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest} {
+			w := newWire(func(call *inflight.Call, method, params string) {
+				if method == mcp.MethodCallTool {
+					refuse(call, code)
+					return
+				}
+				tasking(call, method, params)
+			})
+			c := toTasks(t, w)
+			_, err := c.Handle(t.Context(), toolNamed(modernRev, "plain", ""), mcp.NoCaller{})
+			wire, _ := errors.AsType[*jsonrpc.Error](err)
+			if got := len(w.all(mcp.MethodCallTool)); got != 1 || wire == nil || wire.Code != code {
+				t.Errorf("%d calls, %v", got, err)
 			}
 		}
 	})

@@ -28,6 +28,7 @@ type toolTasks struct {
 	mu     sync.Mutex
 	tools  map[string]bool // that must; guarded by mu, like what follows
 	listed bool            // no other tools of the server must
+	mute   bool            // the server has not listed them
 	lists  int             // how often the list has changed
 }
 
@@ -41,9 +42,28 @@ func (k *toolTasks) required(ctx context.Context, c *Client, tool string) bool {
 	if must, known = k.lookup(tool); known {
 		return must
 	}
-	k.list(ctx, c)
+	k.list(ctx, c, tool)
 	must, _ = k.lookup(tool)
 	return must
+}
+
+// mayBePlain reports whether a tool may be called as it is, although its server has
+// answered as if it must be a task: the tool may have been executed, and the error be one
+// that it has met itself. A new list tells. Of a tool that is in none, or of a server that
+// does not list, nothing but that error says anything.
+func (k *toolTasks) mayBePlain(ctx context.Context, c *Client, tool string) bool {
+	if k.listing.take(ctx) != nil {
+		return true
+	}
+	defer k.listing.pass()
+	k.mu.Lock()
+	lists := !k.mute
+	k.mu.Unlock()
+	if !lists || !k.list(ctx, c, tool) {
+		return false
+	}
+	must, _ := k.lookup(tool)
+	return !must
 }
 
 func (k *toolTasks) lookup(tool string) (must, known bool) {
@@ -53,22 +73,26 @@ func (k *toolTasks) lookup(tool string) (must, known bool) {
 	return must, must || k.listed
 }
 
-// list lists all tools. A server that does not do that in time is not asked again.
-func (k *toolTasks) list(ctx context.Context, c *Client) {
+// list lists all tools, and reports whether one is among them. A server that does not do
+// that in time is not asked again.
+func (k *toolTasks) list(ctx context.Context, c *Client, tool string) (found bool) {
 	bounded, cancel := context.WithTimeout(ctx, toolListTimeout)
 	defer cancel()
 	k.mu.Lock()
 	lists := k.lists
 	k.mu.Unlock()
 	var edits []jsonrpc.Edit
+	mute := false
 	for range maxToolPages {
 		result, err := c.request(bounded, mcp.MethodListTools, edits...)
 		if err != nil {
 			c.opts.Logger.Debug("listing tools for those that must be tasks", "method", mcp.MethodListTools, "err", err)
+			mute = true
 			break
 		}
 		result.Value = result.Indexed()
 		k.learn(&result)
+		found = found || hasTool(&result, tool)
 		cursor, ok := result.Lookup("nextCursor")
 		// Some servers have a next page for ever.
 		if !ok || string(cursor) == "null" || len(edits) > 0 && bytes.Equal(cursor, edits[0].Value) {
@@ -77,11 +101,23 @@ func (k *toolTasks) list(ctx context.Context, c *Client) {
 		edits = []jsonrpc.Edit{{Name: "cursor", Value: cursor}}
 	}
 	if ctx.Err() != nil {
-		return
+		return found
 	}
 	k.mu.Lock()
-	k.listed = lists == k.lists
+	k.listed, k.mute = lists == k.lists, mute
 	k.mu.Unlock()
+	return found
+}
+
+func hasTool(list *mcp.Result, tool string) bool {
+	raw, _ := list.Lookup("tools")
+	for item := range jsonrpc.Items(raw) {
+		v := jsonrpc.Trusted(item)
+		if name, _ := v.LookupString("name"); name == tool {
+			return true
+		}
+	}
+	return false
 }
 
 // learn takes up the tools of a list.
