@@ -32,17 +32,31 @@ type question struct {
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
 // not wait: the answer is sent when it is there.
 func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Call) {
-	ctx = context.WithoutCancel(ctx)
-	method := mcp.MethodName(m.Method)
+	c.TakeUp(m)(ctx, on)
+}
+
+// TakeUp takes a request of the server, which can withdraw it from now on, and returns
+// what does the rest of [Client.Asked]. It writes nothing itself.
+func (c *Client) TakeUp(m *jsonrpc.Message) (put func(ctx context.Context, on *inflight.Call)) {
+	id, method := m.ID, mcp.MethodName(m.Method)
 	if method == mcp.MethodPing {
-		c.reply(ctx, replyWait, m.ID, mcp.Result{}, nil)
-		return
+		return func(ctx context.Context, _ *inflight.Call) {
+			c.reply(context.WithoutCancel(ctx), replyWait, id, mcp.Result{}, nil)
+		}
 	}
-	if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, m.ID) {
-		return
+	q := c.open(id, &mcp.Request{Method: method, Params: m.Body})
+	return func(ctx context.Context, on *inflight.Call) {
+		ctx = context.WithoutCancel(ctx)
+		if q.withdrawn.Err() != nil {
+			c.forget(q)
+			return
+		}
+		if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, id) {
+			c.forget(q)
+			return
+		}
+		c.assign(ctx, q, on)
 	}
-	q := c.open(m.ID, &mcp.Request{Method: method, Params: m.Body})
-	c.assign(ctx, q, on)
 }
 
 // assign has a question put to the client that it belongs to, or refuses it. On is

@@ -209,7 +209,7 @@ func TestQuestionsThatOutliveTheirCallAreAnswered(t *testing.T) {
 
 func TestWithdrawnQuestionIsNotAnswered(t *testing.T) {
 	withdrawal := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`
-	for _, when := range []string{"before it was put", "while it is open"} {
+	for _, when := range []string{"before it was put", "while it is open", "when it has just come"} {
 		t.Run(when, func(t *testing.T) {
 			w, started := held()
 			c := connected(t, w, asksEverything)
@@ -221,14 +221,19 @@ func TestWithdrawnQuestionIsNotAnswered(t *testing.T) {
 				return mcp.Result{}, ctx.Err()
 			}
 			req := toolCall(legacyMeta("a", ""))
-			if when == "while it is open" {
+			switch when {
+			case "when it has just come":
+				put := c.TakeUp(ask(t, `"q"`, mcp.MethodElicit))
+				c.Notified(scan(t, withdrawal), nil)
+				put(t.Context(), nil)
+			case "while it is open":
 				r := handle(t, c, req, l)
 				receive(t, "the call", started)
 				c.Asked(t.Context(), ask(t, `"q"`, mcp.MethodElicit), nil)
 				<-asking
 				c.Notified(scan(t, withdrawal), nil)
 				r.stop()
-			} else {
+			default:
 				// Nobody waits for the call yet: the question stays in its inbox.
 				call, err := w.calls.Start(req)
 				if err != nil {

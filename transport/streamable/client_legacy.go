@@ -208,10 +208,10 @@ func (e *legacyEra) asked(m *jsonrpc.Message, call *inflight.Call) {
 	if take(e.conn.ctx, e.conn.ctx, e.asking) != nil {
 		return // the connection has ended
 	}
-	question := *m
+	put := e.client.TakeUp(m) // what follows it may withdraw it
 	e.conn.start(func() {
 		defer func() { <-e.asking }()
-		e.client.Asked(e.conn.ctx, &question, call)
+		put(e.conn.ctx, call)
 	})
 }
 
