@@ -54,9 +54,9 @@ func TestRun(t *testing.T) {
 		err = json.Unmarshal(b, &r)
 	}
 	// Two repetitions of two contestants over two transports in two cells, of one
-	// bridge in four, of two clients over two transports in two, and of one over
-	// one.
-	if want := 2 * (2*2*2 + 4 + 5*2); err != nil || len(r.Loads) != want {
+	// bridge in four, of two clients over two transports in two, and of two over one
+	// each.
+	if want := 2 * (2*2*2 + 4 + 6*2); err != nil || len(r.Loads) != want {
 		t.Errorf("-json: %d loads, %v; want %d", len(r.Loads), err, want)
 	}
 	for _, l := range r.Loads {

@@ -51,7 +51,7 @@ func (m *meter) measureClients(ctx context.Context, rep int, r wire.Revision) {
 	for _, t := range []transport{clientHTTP, clientStdio} {
 		for _, cl := range m.clientCells(t, r) {
 			for i := range list {
-				if c := &list[i]; c.Speaks(r) && (t == clientHTTP || !c.HTTPOnly) {
+				if c := &list[i]; c.Speaks(r) && c.Goes(t == clientHTTP) {
 					m.noteText(t, r, c.Name, m.measureClient(ctx, rep, cl, c, server.Addr()))
 				}
 			}

@@ -20,6 +20,7 @@ import (
 const (
 	RawClient          = "raw"
 	RawTyped           = "raw-typed"
+	RawApart           = "raw-apart"
 	NetHTTP            = "net-http"
 	SpliceClient       = "mcpsplice-client"
 	SpliceClientHandle = "mcpsplice-client-handle"
@@ -32,17 +33,22 @@ type Client struct {
 	Kind      string // of the client, if the program has several
 	Script    bool   // Node runs it
 	HTTPOnly  bool
+	StdioOnly bool
 	Revisions []wire.Revision
 }
 
 // Speaks reports whether the client speaks r.
 func (c *Client) Speaks(r wire.Revision) bool { return slices.Contains(c.Revisions, r) }
 
+// Goes reports whether the client goes over HTTP, or over stdio.
+func (c *Client) Goes(http bool) bool { return http && !c.StdioOnly || !http && !c.HTTPOnly }
+
 // Clients returns every client, in the order of the tables.
 func Clients() []Client {
 	return []Client{
 		{Name: RawClient, Program: peers, Kind: "raw", Revisions: both},
 		{Name: RawTyped, Program: peers, Kind: drive.Typed, Revisions: both},
+		{Name: RawApart, Program: peers, Kind: drive.Apart, StdioOnly: true, Revisions: both},
 		{Name: NetHTTP, Program: peers, Kind: drive.NetHTTP, HTTPOnly: true, Revisions: both},
 		{Name: SpliceClient, Program: spliceServer, Kind: "typed", Revisions: both},
 		{Name: SpliceClientHandle, Program: spliceServer, Kind: "raw", Revisions: both},
@@ -56,7 +62,7 @@ func Clients() []Client {
 // part if they are there.
 func SelectClients(all []Client, name *regexp.Regexp, scripts bool) []Client {
 	return slices.DeleteFunc(slices.Clone(all), func(c Client) bool {
-		limit := c.Name == RawClient || c.Name == RawTyped || c.Name == NetHTTP
+		limit := c.Name == RawClient || c.Name == RawTyped || c.Name == RawApart || c.Name == NetHTTP
 		return c.Script && !scripts || !limit && !name.MatchString(c.Name)
 	})
 }

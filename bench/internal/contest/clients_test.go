@@ -25,7 +25,7 @@ func TestClientsCall(t *testing.T) {
 				}
 				defer server.Stop()
 				for _, addr := range []string{server.Addr(), ""} {
-					if addr == "" && c.HTTPOnly {
+					if !c.Goes(addr != "") {
 						continue
 					}
 					for _, size := range []int{100, 64 << 10} {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
 )
 
-// ConnectPlain connects the raw client, or one of the kind [NetHTTP] or [Typed].
+// ConnectPlain connects the raw client, or one of the kind [NetHTTP], [Typed] or [Apart].
 func ConnectPlain(ctx context.Context, t *Task) (Runner, error) {
 	if t.Kind == NetHTTP {
 		return connectNetHTTP(t)
@@ -22,6 +22,10 @@ func ConnectPlain(ctx context.Context, t *Task) (Runner, error) {
 // Typed is the kind of the raw client that quotes the text for each call, checks each
 // reply and decodes its text: the limit of clients that do.
 const Typed = "typed"
+
+// Apart is the kind of the raw client with a goroutine for each call in flight on a
+// pipe: the limit of clients that have callers.
+const Apart = "apart"
 
 // NetHTTP is the kind of the client that is net/http and nothing else: prebuilt
 // messages are sent, and nothing of the replies is looked at but their length.

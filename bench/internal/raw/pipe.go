@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -137,9 +138,12 @@ func (p *Pipe) Run(l Load) (*Sample, error) {
 	quota := newQuota(l)
 	start := time.Now()
 	var err error
-	if l.InFlight*len(line.Bytes) <= pipeHolds {
+	switch {
+	case p.peer.Apart:
+		err = w.runCallers(quota)
+	case l.InFlight*len(line.Bytes) <= pipeHolds:
 		err = w.runAlone(quota)
-	} else {
+	default:
 		err = w.runApart(quota)
 	}
 	elapsed := time.Since(start)
@@ -249,6 +253,59 @@ func (w *window) runApart(q *quota) error {
 	}
 	close(turns)
 	return errors.Join(err, <-wrote)
+}
+
+// runCallers has each slot's requests written by a goroutine of its own, which waits
+// for the reply. One more reads all replies and says to whom each is.
+func (w *window) runCallers(q *quota) error {
+	epoch := time.Now()
+	var (
+		writing sync.Mutex
+		callers sync.WaitGroup
+		turns   = make([]chan struct{}, len(w.slots))
+		failed  = make(chan error, len(w.slots))
+	)
+	inFlight := 0
+	for i := range w.slots {
+		turns[i] = make(chan struct{}, 1)
+		callers.Go(func() {
+			for range turns[i] {
+				writing.Lock()
+				_, err := w.pipe.stdin.Write(w.next(i, time.Since(epoch)))
+				writing.Unlock()
+				if err != nil {
+					failed <- fmt.Errorf("writing: %w", err)
+					w.pipe.stdout.Close() // ends the reader
+					return
+				}
+			}
+		})
+		if q.take(epoch) {
+			turns[i] <- struct{}{}
+			inFlight++
+		}
+	}
+	var err error
+	for inFlight > 0 && err == nil {
+		var i int
+		var ok bool
+		switch i, ok, err = w.receive(epoch); {
+		case !ok:
+		case q.take(time.Now()):
+			turns[i] <- struct{}{}
+		default:
+			inFlight--
+		}
+	}
+	if err != nil {
+		w.pipe.stdin.Close() // ends blocked writes
+	}
+	for _, turn := range turns {
+		close(turn)
+	}
+	callers.Wait()
+	close(failed)
+	return errors.Join(err, <-failed)
 }
 
 // next prepares the next request of a slot and returns its bytes.

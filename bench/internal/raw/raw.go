@@ -65,6 +65,9 @@ type Peer struct {
 	// Typed has the client quote the text for each call and decode that of each
 	// reply, as a client with Go types must.
 	Typed bool
+	// Apart has each call in flight on a pipe made by a goroutine of its own, as a
+	// client with callers must.
+	Apart bool
 }
 
 // A shape is what all correct replies to one kind of call have in common.

@@ -2,10 +2,13 @@ package raw
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 
@@ -173,6 +176,28 @@ func TestInFlightIsBounded(t *testing.T) {
 	for _, n := range []int{0, maxSlots + 1} {
 		if _, err := NewHTTP("127.0.0.1:1", Peer{}).Run(Load{InFlight: n}); err == nil {
 			t.Errorf("%d: no error", n)
+		}
+	}
+}
+
+// TestCallersApart: each has its own replies, and a wrong one ends them all.
+func TestCallersApart(t *testing.T) {
+	for _, spoiled := range []bool{false, true} {
+		var calls atomic.Int64
+		p, stop := pipeTo(Peer{Revision: wire.Legacy, Apart: true}, func(line []byte) string {
+			var m struct{ ID int64 }
+			if err := json.Unmarshal(line, &m); err != nil {
+				t.Error(err)
+			}
+			if calls.Add(1) == 10 && spoiled {
+				m.ID++
+			}
+			return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"x"}]}}`, m.ID)
+		})
+		load := Load{Text: "x", InFlight: 4, Calls: 100}
+		s, err := p.Run(load)
+		if stop(); (err != nil) != spoiled || err == nil && (s.Calls != load.Calls || calls.Load() != int64(load.Calls)+1) {
+			t.Errorf("spoiled %v: %+v after %d calls, %v", spoiled, s, calls.Load(), err)
 		}
 	}
 }
