@@ -27,7 +27,7 @@ func newSite(address string, opts *DialOptions) (site, error) {
 	}
 	s := site{opts: o, origin: origin, http: http.Client{Transport: o.Transport, CheckRedirect: checkRedirect}}
 	if o.Transport == nil {
-		s.http.Transport = newTransport(o.ConnectTimeout)
+		s.http.Transport = shorten(newTransport(o.ConnectTimeout), origin.parsed)
 	}
 	return s, nil
 }
@@ -35,8 +35,8 @@ func newSite(address string, opts *DialOptions) (site, error) {
 // leave closes network connections that are not in use, if they are the site's
 // own.
 func (s *site) leave() {
-	if t, ok := s.http.Transport.(*http.Transport); ok && s.opts.Transport == nil {
-		t.CloseIdleConnections()
+	if s.opts.Transport == nil {
+		s.http.CloseIdleConnections()
 	}
 }
 

@@ -272,13 +272,14 @@ func notAnswered(ctx context.Context, err error) error {
 }
 
 // neverConnected reports whether an error is from before there was a connection
-// that a request could be sent on.
+// that a request, or any of it, could be sent on.
 func neverConnected(err error) bool {
 	op, isOp := errors.AsType[*net.OpError](err)
 	_, isName := errors.AsType[*net.DNSError](err)
+	_, isUnsent := errors.AsType[*unsentError](err)
 	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		isName || isCertificate || errors.Is(err, http.ErrSchemeMismatch)
+		isName || isUnsent || isCertificate || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // Bounds of reading what is left of a reply that has served its purpose, so that
