@@ -42,12 +42,14 @@ func newShortConn(conn net.Conn, limit int64) *shortConn {
 	return c
 }
 
-// Read implements [io.Reader]. It reads within the limit that holds.
+var errHeaderTooLong = errors.New("the header of the reply is too long")
+
+// Read implements [io.Reader]. It begins nothing beyond the limit that holds.
 func (c *shortConn) Read(p []byte) (int, error) {
 	if c.left <= 0 {
-		return 0, fmt.Errorf("the header of the reply is over the limit MaxReplyHeader of %d bytes", c.limit)
+		return 0, errHeaderTooLong
 	}
-	n, err := c.conn.Read(p[:min(int64(len(p)), c.left)])
+	n, err := c.conn.Read(p)
 	c.left -= int64(n)
 	return n, err
 }
@@ -64,11 +66,15 @@ func (e *unsentError) Unwrap() error { return e.err }
 // send writes a request, whose head is in c.
 func (c *shortConn) send(req *http.Request) error {
 	c.sent, c.late = 0, nil
+	var n int64
 	var err error
 	if body, ok := req.Body.(io.WriterTo); ok && req.ContentLength > 0 {
-		_, err = body.WriteTo(c)
+		n, err = body.WriteTo(c)
 	} else {
 		_, err = c.Write(nil)
+	}
+	if err == nil && n != req.ContentLength {
+		err = fmt.Errorf("a body of %d bytes, not %d", n, req.ContentLength)
 	}
 	if err != nil && c.sent == 0 {
 		return &unsentError{err}
@@ -148,10 +154,12 @@ func (c *shortConn) receive(req *http.Request) (*http.Response, error) {
 	c.left = c.limit
 	for {
 		resp, err := http.ReadResponse(c.reader, req)
-		if err != nil {
+		switch {
+		case err != nil && c.left <= 0:
+			return nil, fmt.Errorf("the header of the reply is over the limit MaxReplyHeader of %d bytes", c.limit)
+		case err != nil:
 			return nil, err
-		}
-		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
+		case resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols:
 			c.left = math.MaxInt64 // whoever reads a body has a limit for it
 			return resp, nil
 		}

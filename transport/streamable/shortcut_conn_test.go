@@ -156,7 +156,7 @@ func TestShortcutSeesAnEarlyReply(t *testing.T) {
 		after func(conn net.Conn) // the reply
 	}{
 		{"and closes", func(net.Conn) {}},
-		{"and reads no more", func(conn net.Conn) { awaitEnd(conn) }},
+		{"and reads no more", awaitEnd},
 		{"and reads on", func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -172,6 +172,30 @@ func TestShortcutSeesAnEarlyReply(t *testing.T) {
 				t.Errorf("%+v, %v", got, err)
 			}
 		})
+	}
+}
+
+// TestShortcutDoesNotGoOnInAnEarlyReply: a connection that a request is still being
+// written to is not used for the next one.
+func TestShortcutDoesNotGoOnInAnEarlyReply(t *testing.T) {
+	accepted, over := make(chan struct{}, 2), make(chan struct{})
+	address, s := crampedServer(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err != nil {
+			return
+		}
+		accepted <- struct{}{}
+		_ = wholeOnWire(conn, "413 Too Large", "", "no!")
+		<-over // neither reads nor writes
+	})
+	t.Cleanup(func() { close(over) })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for range 2 {
+		got, err := roundTrip(s, newRequest(t, "POST", address, strings.Repeat("x", streamable.MaxShortBody)).WithContext(ctx))
+		if got.Body != "no!" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		await(t, accepted)
 	}
 }
 
@@ -334,5 +358,24 @@ func TestShortcutBodyEndsOnce(t *testing.T) {
 	}
 	if _, again := resp.Body.Read(make([]byte, 1)); again == nil || again == io.EOF {
 		t.Errorf("after that: %v", again)
+	}
+}
+
+// TestShortcutLimitsTheHeader of a reply, and names the limit.
+func TestShortcutLimitsTheHeader(t *testing.T) {
+	for name, text := range map[string]string{
+		"a long line":  "HTTP/1.1 200 " + strings.Repeat("x", 10*replyHeader),
+		"many lines":   "HTTP/1.1 200 OK\r\n" + strings.Repeat("A: b\r\n", 10*replyHeader),
+		"many replies": strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 10*replyHeader),
+	} {
+		address, _ := wireServer(t, func(conn net.Conn, _ *http.Request, _ *jsonrpc.Message) bool {
+			_, err := io.WriteString(conn, text)
+			return err == nil
+		})
+		s, _ := shortcut(t, address)
+		_, err := roundTrip(s, newRequest(t, "POST", address, "{}"))
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("MaxReplyHeader of %d bytes", replyHeader)) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

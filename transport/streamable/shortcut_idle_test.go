@@ -25,6 +25,7 @@ type kept struct {
 	accepted *atomic.Int64 // connections
 	ended    *atomic.Int64 // of them
 	latest   atomic.Pointer[net.TCPConn]
+	delay    atomic.Pointer[func()] // before a connection is closed
 }
 
 // keeping returns a shortcut whose net/http transport is changed first. Answer may be
@@ -34,6 +35,7 @@ func keeping(t *testing.T, change func(*http.Transport), answer func(conn net.Co
 		answer = func(conn net.Conn, _ *http.Request) bool { return wholeOnWire(conn, "200 OK", "", "{}") }
 	}
 	k := &kept{ended: new(atomic.Int64)}
+	k.delay.Store(new(func() {}))
 	k.address, k.accepted = wireServer(t, func(conn net.Conn, r *http.Request, _ *jsonrpc.Message) bool { return answer(conn, r) })
 	rest, _ := newRest(t)
 	rest.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -42,7 +44,7 @@ func keeping(t *testing.T, change func(*http.Transport), answer func(conn net.Co
 			return nil, err
 		}
 		k.latest.Store(conn.(*net.TCPConn))
-		return &counted{TCPConn: conn.(*net.TCPConn), ended: k.ended}, nil
+		return &counted{TCPConn: conn.(*net.TCPConn), ended: k.ended, delay: func() { (*k.delay.Load())() }}, nil
 	}
 	if change != nil {
 		change(rest)
@@ -61,15 +63,17 @@ func (k *kept) fetch(t *testing.T) {
 	}
 }
 
-// A counted is a network connection whose end is counted.
+// A counted is a network connection whose end is counted, and may be delayed.
 type counted struct {
 	*net.TCPConn
 	once  sync.Once
 	ended *atomic.Int64
+	delay func()
 }
 
 // Close implements [io.Closer].
 func (c *counted) Close() error {
+	c.delay()
 	c.once.Do(func() { c.ended.Add(1) })
 	return c.TCPConn.Close()
 }
@@ -145,6 +149,85 @@ func TestShortcutClosesWhatIsNotRead(t *testing.T) {
 	_ = resp.Body.Close()
 	if n := k.open(); n != 0 {
 		t.Errorf("%d connections are left", n)
+	}
+}
+
+// TestShortcutLeavesNoFailure: a reply that is none leaves no connection, though the
+// server would, and nobody closes its body.
+func TestShortcutLeavesNoFailure(t *testing.T) {
+	for _, text := range []string{"no HTTP\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nno chunk\r\n"} {
+		k := keeping(t, nil, func(conn net.Conn, _ *http.Request) bool {
+			_, err := io.WriteString(conn, text)
+			return err == nil
+		})
+		resp, err := k.RoundTrip(newRequest(t, "POST", k.address, "{}"))
+		if err == nil {
+			_, err = io.ReadAll(resp.Body)
+		}
+		if n := k.open(); err == nil || n != 0 {
+			t.Errorf("%q: %d connections are left after %v", text, n, err)
+		}
+	}
+}
+
+// TestShortcutHeedsConnectionClose, even if the server does not.
+func TestShortcutHeedsConnectionClose(t *testing.T) {
+	k := keeping(t, nil, func(conn net.Conn, _ *http.Request) bool {
+		return wholeOnWire(conn, "200 OK", "Connection: close\n", "{}")
+	})
+	k.fetch(t)
+	if n := k.open(); n != 0 {
+		t.Errorf("%d connections are left", n)
+	}
+}
+
+// TestShortcutKeepsNoDeadline: how long one request may take to be written does not
+// count for the next.
+func TestShortcutKeepsNoDeadline(t *testing.T) {
+	k := keeping(t, nil, nil)
+	for range 2 {
+		got, err := roundTrip(k, newRequest(t, "POST", k.address, strings.Repeat("x", streamable.MaxShortBody)))
+		if got.Body != "{}" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		<-time.After(streamable.WritePatience + streamable.WritePatience/10)
+		k.fetch(t)
+	}
+	if n := k.accepted.Load(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// TestShortcutKeepsNothingThatIsBeingClosed: the end of its context may come when a
+// reply has just been read. The next request is not to feel it.
+func TestShortcutKeepsNothingThatIsBeingClosed_P1(t *testing.T) {
+	k := keeping(t, nil, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	resp, err := k.RoundTrip(newRequest(t, "POST", k.address, "{}").WithContext(ctx))
+	if err != nil {
+		t.Fatal(err)
+	}
+	closing, release := make(chan struct{}, 2), make(chan struct{})
+	k.delay.Store(new(func() {
+		closing <- struct{}{}
+		<-release
+	}))
+	cancel()
+	await(t, closing)
+	read := make(chan error, 1)
+	go func() {
+		_, err := io.ReadAll(resp.Body)
+		read <- err
+	}()
+	// Whoever reads the end closes the connection too.
+	await(t, closing)
+	k.delay.Store(new(func() {}))
+	k.fetch(t)
+	close(release)
+	await(t, read)
+	k.fetch(t)
+	if n := k.accepted.Load(); n != 2 {
+		t.Errorf("%d connections", n)
 	}
 }
 

@@ -95,10 +95,7 @@ var errBodyEnded = errors.New("the body of the reply has been closed")
 
 // Read implements [io.Reader].
 func (b *shortBody) Read(p []byte) (int, error) {
-	switch b.state.Load() {
-	case bodyRead:
-		return 0, io.EOF
-	case bodyEnded:
+	if b.state.Load() == bodyEnded {
 		return 0, b.because(errBodyEnded)
 	}
 	n, err := b.Reader.Read(p)
