@@ -45,7 +45,7 @@ func appendRequest(call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.E
 	for i := range edits {
 		size += len(edits[i].Name) + len(edits[i].Value)
 	}
-	return jsonrpc.AppendRequest(make([]byte, 0, size), call.WireID(), call.Request.Method, params, edits...)
+	return jsonrpc.AppendRequest(newBody(int64(size))[:0], call.WireID(), call.Request.Method, params, edits...)
 }
 
 // run sends the request and waits for its result.
@@ -212,6 +212,11 @@ func (t *trip) post(ctx context.Context) (*http.Response, error) {
 	resp, err := t.conn.send(ctx, http.MethodPost, t.body, t.header)
 	if err != nil {
 		return nil, err
+	}
+	if _, short := resp.Body.(*shortBody); short {
+		// Net/http may still write, or look at, a body whose reply has come.
+		recycle(t.body)
+		t.body = nil
 	}
 	t.status.Store(int32(resp.StatusCode))
 	return resp, nil
