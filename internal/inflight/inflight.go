@@ -226,6 +226,9 @@ func (c *Call) release() chan struct{} {
 // open does not count. A response that has come wins over both. All questions
 // that were put have ended when it returns. It must not be called concurrently.
 func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration) (*jsonrpc.Message, error) {
+	if finished, more := c.state(); finished && !more {
+		return c.reply, c.err
+	}
 	var w waiter
 	w.clock = newClock(limit)
 	defer w.stop()
@@ -282,16 +285,20 @@ func (c *Call) read(ctx context.Context, reader Reader) bool {
 	}
 	defer reader.Pass()
 	for {
-		c.mu.Lock()
-		finished, more := c.finished, len(c.inbox) > 0
-		c.mu.Unlock()
-		if finished || more {
+		if finished, more := c.state(); finished || more {
 			return finished && !more
 		}
 		if !reader.Read() {
 			return false
 		}
 	}
+}
+
+// state reports whether the call has ended, and whether there is more in its inbox.
+func (c *Call) state() (finished, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished, len(c.inbox) > 0
 }
 
 // hook lets a [Prompt] caller have notifications past the inbox. It reports false

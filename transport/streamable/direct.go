@@ -22,12 +22,16 @@ func (t *trip) direct(ctx, sending context.Context, hangup context.CancelFunc) e
 		return err
 	}
 	defer t.conn.running.Done()
+	inTime := func() bool { return true }
 	if t.left > 0 && t.left < inflight.NoLimit {
 		began := time.Now()
 		defer func() { t.left = max(t.left-time.Since(began), 1) }()
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, t.left, context.DeadlineExceeded)
-		defer cancel()
+		timer := time.AfterFunc(t.left, func() {
+			t.expired.Store(true)
+			hangup()
+		})
+		inTime = timer.Stop
+		defer timer.Stop()
 	}
 	detach := context.AfterFunc(ctx, hangup)
 	var rest io.ReadCloser = http.NoBody
@@ -36,7 +40,11 @@ func (t *trip) direct(ctx, sending context.Context, hangup context.CancelFunc) e
 	case err != nil:
 	case !isEventStream(resp):
 		rest, err = t.readWhole(resp)
-	case detach():
+	case !detach():
+		rest, err = resp.Body, context.Cause(ctx)
+	case !inTime():
+		rest, err = resp.Body, context.DeadlineExceeded
+	default:
 		// From here on the reply may outlive ctx a little, as others do.
 		t.conn.running.Go(func() {
 			defer hangup()
@@ -45,11 +53,9 @@ func (t *trip) direct(ctx, sending context.Context, hangup context.CancelFunc) e
 			discard(rest)
 		})
 		return nil
-	default:
-		rest, err = resp.Body, context.Cause(ctx)
 	}
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx) // rather than what that has led to
+	if why := t.why(ctx); err != nil && why != nil {
+		err = why // rather than what that has led to
 	}
 	t.call.Finish(err)
 	t.conn.trips.Done()
@@ -63,4 +69,12 @@ func (t *trip) direct(ctx, sending context.Context, hangup context.CancelFunc) e
 		discard(rest)
 	})
 	return nil
+}
+
+// why returns what has ended a direct trip, nil if nothing has.
+func (t *trip) why(ctx context.Context) error {
+	if t.expired.Load() && ctx.Err() == nil {
+		return context.DeadlineExceeded
+	}
+	return context.Cause(ctx)
 }

@@ -15,9 +15,9 @@ import (
 // An origin is where a server is, and what is sent to it and nobody else.
 type origin struct {
 	url     string
-	parsed  *url.URL    // url, as net/http wants it
-	header  http.Header // as configured, without what belongs to the protocol
-	secrets []string    // what must not be repeated in an error
+	blank   *http.Request // to url, as net/http wants it
+	header  http.Header   // as configured, without what belongs to the protocol
+	secrets []string      // what must not be repeated in an error
 }
 
 func newOrigin(address string, configured http.Header) (origin, error) {
@@ -34,7 +34,7 @@ func newOrigin(address string, configured http.Header) (origin, error) {
 	if err != nil {
 		return origin{}, fmt.Errorf("%q is no http or https URL", redacted(address))
 	}
-	return origin{url: address, parsed: req.URL, header: header, secrets: secretsOf(u, header)}, nil
+	return origin{url: address, blank: req, header: header, secrets: secretsOf(u, header)}, nil
 }
 
 // protocolHeaders belong to the transport, HTTP or the protocol. With an

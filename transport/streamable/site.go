@@ -27,7 +27,7 @@ func newSite(address string, opts *DialOptions) (site, error) {
 	}
 	s := site{opts: o, origin: origin, http: http.Client{Transport: o.Transport, CheckRedirect: checkRedirect}}
 	if o.Transport == nil {
-		s.http.Transport = shorten(newTransport(o.ConnectTimeout), origin.parsed)
+		s.http.Transport = shorten(newTransport(o.ConnectTimeout), origin.blank.URL)
 	}
 	return s, nil
 }
@@ -43,13 +43,13 @@ func (s *site) leave() {
 // send makes one HTTP request to the address of the server. The error says
 // whether it may have reached it.
 func (s *site) send(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
-	// The address has been looked at before.
-	req, err := newHTTPRequest(ctx, method, "", body)
-	if err != nil {
-		return nil, err
+	req := s.origin.blank.WithContext(ctx) // cheaper than a new one
+	req.Method = method
+	if body != nil {
+		req.ContentLength = int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body, _ = req.GetBody()
 	}
-	address := *s.origin.parsed
-	req.URL, req.Host = &address, address.Host
 	return s.do(req, body, header)
 }
 

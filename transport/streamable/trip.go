@@ -33,6 +33,7 @@ type trip struct {
 	body   []byte
 
 	left     time.Duration               // of the time that the call may take, 0 for any; owned by run
+	expired  atomic.Bool                 // a direct trip was ended by the limit of its time
 	status   atomic.Int32                // of the reply; 0 until there is one
 	answered atomic.Bool                 // by the reply to the POST
 	busy     atomic.Pointer[StatusError] // why the server did not take the request
