@@ -46,9 +46,9 @@ func tampering(t *testing.T, address string, write func(conn *net.TCPConn, p []b
 	return s
 }
 
-// TestShortcutKnowsWhatWasSent: a request of which nothing was written is made anew, if
+// TestShortcutKnowsWhatWasSent_P2: a request of which nothing was written is made anew, if
 // that was on a kept connection, and otherwise not sent. Any other may be executed.
-func TestShortcutKnowsWhatWasSent_P3(t *testing.T) {
+func TestShortcutKnowsWhatWasSent_P2(t *testing.T) {
 	broken := errors.New("broken")
 	for _, tt := range []struct {
 		name    string
