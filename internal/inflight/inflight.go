@@ -53,6 +53,7 @@ type Call struct {
 	reply    *jsonrpc.Message
 	err      error
 	wake     chan struct{} // holds a value if there is news; nil until somebody waits
+	news     func()        // is called if there is news; nil if nobody wants that
 	open     int           // questions that have not been answered
 	asked    int           // bytes of them
 }
@@ -186,6 +187,9 @@ func (c *Call) finish(m *jsonrpc.Message, err error) {
 
 // signal wakes who waits. c.mu is held.
 func (c *Call) signal() {
+	if c.news != nil {
+		c.news()
+	}
 	if c.wake == nil {
 		return // whoever waits later looks first
 	}
@@ -193,6 +197,15 @@ func (c *Call) signal() {
 	case c.wake <- struct{}{}:
 	default:
 	}
+}
+
+// WhenNews has f called, which must not wait, whenever something comes for the call; nil
+// ends that. What has come before is there when it returns.
+func (c *Call) WhenNews(f func()) (has bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.news = f
+	return c.finished || len(c.inbox) > 0
 }
 
 // take empties the inbox.

@@ -81,11 +81,14 @@ func (s *shortcut) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !s.takes(req) {
 		return s.rest.RoundTrip(req)
 	}
+	if b := pending(req); b != nil {
+		return b.receive(req, nil, nil)
+	}
 	if err := context.Cause(req.Context()); err != nil {
 		return nil, err
 	}
 	for {
-		c, err := s.connect(req.Context())
+		c, err := s.connect(req)
 		if err != nil {
 			return nil, err
 		}
@@ -101,11 +104,15 @@ func (s *shortcut) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // connect returns a connection that is still one.
-func (s *shortcut) connect(ctx context.Context) (*shortConn, error) {
+func (s *shortcut) connect(req *http.Request) (*shortConn, error) {
 	if c := s.idle.take(); c != nil {
 		return c, nil
 	}
-	conn, err := s.rest.DialContext(ctx, "tcp", s.address)
+	if h := handoverOf(req); h != nil {
+		h.req = req
+		return nil, errHandedOver // connecting may take long
+	}
+	conn, err := s.rest.DialContext(req.Context(), "tcp", s.address)
 	if err != nil {
 		return nil, err
 	}
@@ -137,11 +144,23 @@ func (s *shortcut) exchange(c *shortConn, req *http.Request) (*http.Response, er
 		b.end(false)
 		return nil, b.because(sendErr)
 	}
+	h := handoverOf(req)
 	if sendErr != nil {
 		// A peer that takes no more may have said why.
 		_ = c.conn.SetReadDeadline(time.Now().Add(writePatience))
+		h = nil
 	}
-	resp, err := c.receive(req)
+	return b.receive(req, sendErr, h)
+}
+
+// receive reads the header of the reply to a request, which may be handed over. SendErr
+// is why it was not sent as a whole, if so.
+func (b *shortBody) receive(req *http.Request, sendErr error, h *handover) (*http.Response, error) {
+	resp, err := b.conn.receive(req, h)
+	if err == errHandedOver {
+		h.req, h.sent = req, b
+		return nil, err
+	}
 	if err != nil {
 		b.end(false)
 		if sendErr != nil {

@@ -149,10 +149,13 @@ func (c *shortConn) done(keep bool) bool {
 }
 
 // receive reads the header of a reply. Informational ones before it are passed over,
-// within the same limit.
-func (c *shortConn) receive(req *http.Request) (*http.Response, error) {
+// within the same limit. The wait for each may be handed over, if h is not nil.
+func (c *shortConn) receive(req *http.Request, h *handover) (*http.Response, error) {
 	c.left = c.limit
 	for {
+		if h != nil && !h.await(c) {
+			return nil, errHandedOver
+		}
 		resp, err := http.ReadResponse(c.reader, req)
 		switch {
 		case err != nil && c.left <= 0:

@@ -80,8 +80,16 @@ func (s *site) do(req *http.Request, body []byte, header http.Header) (*http.Res
 	if s.opts.Tap != nil && body != nil {
 		s.opts.Tap(true, body)
 	}
+	return s.complete(req)
+}
+
+// complete makes a request, or goes on with one that was handed over.
+func (s *site) complete(req *http.Request) (*http.Response, error) {
 	resp, err := s.roundTrip(req)
-	if err != nil {
+	switch {
+	case errors.Is(err, errHandedOver):
+		return nil, errHandedOver
+	case err != nil:
 		return nil, notAnswered(req.Context(), unaddressed(err))
 	}
 	return resp, nil
