@@ -12,9 +12,14 @@ import (
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
-// TestWhatEndsACallWhereverItIs: a modern call makes its POST itself, and ends with
-// its context, its time and its connection, however far the reply has come.
+// TestWhatEndsACallWhereverItIs: a call makes its POST itself, and ends with its context, its time and its connection, however far the reply has come.
 func TestWhatEndsACallWhereverItIs(t *testing.T) {
+	for _, era := range []mcp.Era{mcp.Modern, mcp.Legacy} {
+		t.Run(era.String(), func(t *testing.T) { whatEndsACall(t, era) })
+	}
+}
+
+func whatEndsACall(t *testing.T, era mcp.Era) {
 	why := errors.New("why")
 	for _, where := range []struct {
 		name  string
@@ -43,19 +48,24 @@ func TestWhatEndsACallWhereverItIs(t *testing.T) {
 			t.Run(where.name+", "+how.name, func(t *testing.T) {
 				begun := make(chan struct{}, 1)
 				gone := make(chan struct{}, 1)
-				p := newPeer(t, modernPeer(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
-					if string(m.Method) == "tools/list" {
-						writeResult(w, m, `{"tools":[]}`)
+				answer := onPost(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+					if string(m.Method) != mcp.MethodCallTool {
+						justAnswer(w, r, m)
 						return
 					}
 					where.begin(w)
 					begun <- struct{}{}
 					<-r.Context().Done()
 					gone <- struct{}{}
-				}))
-				opts := knownEra(mcp.Modern)
+				})
+				p := newPeer(t, modernPeer(answer))
+				if era == mcp.Legacy {
+					p = newPeer(t, legacyPeer("2025-11-25", "s", answer))
+				}
+				opts := knownEra(era)
 				opts.MaxCall = how.maxCall
 				c := dial(t, p.url, opts)
+				list(t, c)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				ended := make(chan error, 1)
