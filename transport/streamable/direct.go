@@ -15,7 +15,11 @@ import (
 // goroutine and waking two. An [http.RoundTripper] of somebody else's may not even heed
 // contexts.
 func (t *trip) mayGoDirect() bool {
-	return t.conn.opts.Transport == nil && t.method() != mcp.MethodInitialize
+	if t.conn.opts.Transport != nil || t.method() == mcp.MethodInitialize {
+		return false
+	}
+	_, interruptible := t.conn.http.Transport.(*shortcut)
+	return interruptible || t.era.undisturbed()
 }
 
 // direct makes the POST and reads its reply, but for one that has more to say, which a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,11 +16,14 @@ import (
 // TestWhatEndsACallWhereverItIs: a call makes its POST itself, and ends with its context, its time and its connection, however far the reply has come.
 func TestWhatEndsACallWhereverItIs(t *testing.T) {
 	for _, era := range []mcp.Era{mcp.Modern, mcp.Legacy} {
-		t.Run(era.String(), func(t *testing.T) { whatEndsACall(t, era) })
+		t.Run(era.String(), func(t *testing.T) { whatEndsACall(t, era, `{}`) })
+		t.Run(era.String()+", large", func(t *testing.T) {
+			whatEndsACall(t, era, `"`+strings.Repeat("x", streamable.MaxShortBody)+`"`)
+		})
 	}
 }
 
-func whatEndsACall(t *testing.T, era mcp.Era) {
+func whatEndsACall(t *testing.T, era mcp.Era, arguments string) {
 	why := errors.New("why")
 	for _, where := range []struct {
 		name  string
@@ -70,7 +74,7 @@ func whatEndsACall(t *testing.T, era mcp.Era) {
 				defer cancel(nil)
 				ended := make(chan error, 1)
 				go func() {
-					_, err := callWithin(ctx, c, mcp.NoCaller{})
+					_, err := c.Handle(ctx, toolRequest("t", arguments), mcp.NoCaller{})
 					ended <- err
 				}()
 				await(t, begun)

@@ -77,6 +77,16 @@ func handoverOf(req *http.Request) *handover {
 	return nil
 }
 
+// handOver hands a request over that has not been sent, if there is somebody to do so.
+func handOver(req *http.Request) error {
+	h := handoverOf(req)
+	if h == nil {
+		return nil
+	}
+	h.req = req
+	return errHandedOver
+}
+
 // pending takes the reply to a request that was handed over when it had been sent.
 func pending(req *http.Request) *shortBody {
 	ctx, ok := req.Context().(*tripContext)

@@ -79,6 +79,9 @@ func hasShortBody(req *http.Request) bool {
 // RoundTrip implements [http.RoundTripper].
 func (s *shortcut) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !s.takes(req) {
+		if err := handOver(req); err != nil {
+			return nil, err
+		}
 		return s.rest.RoundTrip(req)
 	}
 	if b := pending(req); b != nil {
@@ -108,9 +111,8 @@ func (s *shortcut) connect(req *http.Request) (*shortConn, error) {
 	if c := s.idle.take(); c != nil {
 		return c, nil
 	}
-	if h := handoverOf(req); h != nil {
-		h.req = req
-		return nil, errHandedOver // connecting may take long
+	if err := handOver(req); err != nil {
+		return nil, err // connecting may take long
 	}
 	conn, err := s.rest.DialContext(req.Context(), "tcp", s.address)
 	if err != nil {
@@ -133,8 +135,8 @@ func anew(req *http.Request) (*http.Request, error) {
 	return &again, nil
 }
 
-// exchange sends a request and reads the header of its reply. The
-// connection belongs to the reply, or is closed if there is none.
+// exchange sends a request and reads the header of its reply. The connection belongs to
+// the reply, or is closed if there is none.
 func (s *shortcut) exchange(c *shortConn, req *http.Request) (*http.Response, error) {
 	b := &shortBody{pool: &s.idle, conn: c, ctx: req.Context()}
 	b.detach = context.AfterFunc(b.ctx, c.hangup)
