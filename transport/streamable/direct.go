@@ -34,39 +34,33 @@ func (t *trip) direct(ctx context.Context, sending *tripContext, hangup context.
 		return err
 	}
 	defer t.conn.running.Done()
-	interrupt := func() bool { return false }
+	end, h := func() { hangup() }, (*handover)(nil)
 	if !t.era.undisturbed() {
-		h := new(handover)
-		sending.handover, interrupt = h, h.interrupt
-		if t.call.WhenNews(func() { h.interrupt() }) {
+		h = new(handover)
+		sending.handover, end = h, func() { h.end(hangup) }
+		if t.call.WhenNews(h.interrupt) {
 			h.interrupt()
 		}
 		defer t.call.WhenNews(nil)
+		defer h.settle()
 	}
 	inTime := func() bool { return true }
 	if t.left > 0 && t.left < inflight.NoLimit {
 		began := time.Now()
 		defer func() { t.left = max(t.left-time.Since(began), 1) }()
 		timer := time.AfterFunc(t.left, func() {
-			if !interrupt() {
-				t.expired.Store(true)
-				hangup()
-			}
+			t.expired.Store(true)
+			end()
 		})
 		inTime = timer.Stop
 		defer timer.Stop()
 	}
-	detach := context.AfterFunc(ctx, func() {
-		if !interrupt() {
-			hangup()
-		}
-	})
+	detach := context.AfterFunc(ctx, end)
 	var rest io.ReadCloser = http.NoBody
 	resp, err := t.post(sending)
-	switch h := sending.handover; {
+	switch {
 	case errors.Is(err, errHandedOver):
 		detach()
-		inTime()
 		h.over, t.handed = true, h.req
 		t.goOn(hangup, func() io.ReadCloser { return t.exchange(sending) })
 		return nil
@@ -74,9 +68,9 @@ func (t *trip) direct(ctx context.Context, sending *tripContext, hangup context.
 	case !isEventStream(resp) && (h == nil || resp.ContentLength >= 0):
 		// A legacy server that can tell how long its reply is has nothing to ask.
 		rest, err = t.readWhole(resp)
-	case !detach():
+	case !detach() && h == nil:
 		rest, err = resp.Body, context.Cause(ctx)
-	case !inTime():
+	case !inTime() && h == nil:
 		rest, err = resp.Body, context.DeadlineExceeded
 	default:
 		// From here on the reply may outlive ctx a little, as others do.

@@ -46,7 +46,7 @@ func whatEndsACall(t *testing.T, era mcp.Era, arguments string) {
 			cause   error
 		}{
 			{"cancelled", 0, func(_ *streamable.Conn, cancel context.CancelCauseFunc) { cancel(why) }, mcp.Cancelled, why},
-			{"out of time", 50 * time.Millisecond, func(*streamable.Conn, context.CancelCauseFunc) {}, mcp.TimedOut, context.DeadlineExceeded},
+			{"out of time", 300 * time.Millisecond, func(*streamable.Conn, context.CancelCauseFunc) {}, mcp.TimedOut, context.DeadlineExceeded},
 			{"closed", 0, func(c *streamable.Conn, _ context.CancelCauseFunc) { _ = c.Close() }, mcp.ConnectionLost, mcp.ErrClosed},
 		} {
 			t.Run(where.name+", "+how.name, func(t *testing.T) {

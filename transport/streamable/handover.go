@@ -3,7 +3,6 @@ package streamable
 import (
 	"errors"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 )
@@ -17,6 +16,7 @@ type handover struct {
 	wanted  bool       // something wants the caller, guarded by mu, like what follows
 	waiting *shortConn // that the caller waits on
 	reading bool       // the caller, and cannot be interrupted
+	rest    *time.Timer
 
 	over bool          // a goroutine does the rest; owned by who makes the trip, like what follows
 	req  *http.Request // of the trip, when it has been handed over
@@ -29,16 +29,35 @@ var errHandedOver = errors.New("the request has been handed over")
 // past is a deadline that ends a read.
 var past = time.Unix(1, 0)
 
-// interrupt has the caller hand the request over. It reports false if the reply is
-// being read already.
-func (h *handover) interrupt() bool {
+// replyRest is how long a reply that has begun may take to come to its end, if the call
+// has ended meanwhile.
+const replyRest = 100 * time.Millisecond
+
+// interrupt has the caller hand the request over, if it does not read the reply already.
+func (h *handover) interrupt() { h.end(nil) }
+
+// end is interrupt at the end of the call. If the caller reads the reply already, hangup
+// ends that soon.
+func (h *handover) end(hangup func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wanted = true
 	if h.waiting != nil {
 		_ = h.waiting.conn.SetReadDeadline(past) // fails only if it has been closed
 	}
-	return !h.reading
+	if h.reading && h.rest == nil && hangup != nil {
+		h.rest = time.AfterFunc(replyRest, hangup)
+	}
+}
+
+// settle makes it known that the caller reads no more.
+func (h *handover) settle() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reading = false
+	if h.rest != nil {
+		h.rest.Stop()
+	}
 }
 
 // await waits until a reply begins on c. It reports false if it was interrupted, and
@@ -47,14 +66,14 @@ func (h *handover) await(c *shortConn) bool {
 	if !h.wait(c) {
 		return false
 	}
-	_, err := c.reader.Peek(1) // whoever reads meets another error again
+	_, _ = c.reader.Peek(1) // whoever reads meets the error again
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.waiting = nil
 	if h.wanted {
 		_ = c.conn.SetReadDeadline(time.Time{})
 	}
-	h.reading = !h.wanted || !errors.Is(err, os.ErrDeadlineExceeded)
+	h.reading = !h.wanted
 	return h.reading
 }
 
