@@ -2,8 +2,12 @@ package streamable_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -122,4 +126,52 @@ func list(t *testing.T, h mcp.Handler) {
 	if _, err := h.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListTools}, mcp.NoCaller{}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestLegacyCallsRaceWithWhatInterruptsThem: whenever something comes for a call, and
+// whenever it is given up, it ends once, with its own result or with why it has none.
+func TestLegacyCallsRaceWithWhatInterruptsThem_P1(t *testing.T) {
+	news := make(chan struct{}, 1)
+	p := newPeer(t, legacyPeer("2025-11-25", "s", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		switch {
+		case r.Method == "GET":
+			writeStream(w, ":\n\n")
+			for {
+				select {
+				case <-news:
+					writeMore(w, event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`))
+				case <-r.Context().Done():
+					return
+				}
+			}
+		case string(m.Method) == mcp.MethodCallTool:
+			select {
+			case news <- struct{}{}:
+			default:
+			}
+			name, _ := m.Body.LookupString("name")
+			writeResult(w, m, `{"content":[],"name":"`+name+`"}`)
+		default:
+			justAnswer(w, r, m)
+		}
+	}))
+	c := dial(t, p.url, knownEra(mcp.Legacy))
+	var callers sync.WaitGroup
+	for caller := range 8 {
+		callers.Go(func() {
+			for i := range 100 {
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
+				if rand.IntN(2) == 0 {
+					time.AfterFunc(time.Duration(rand.IntN(500))*time.Microsecond, cancel)
+				}
+				name := fmt.Sprint(caller, "-", i)
+				result, err := c.Handle(ctx, toolRequest(name, `{}`), mcp.NoCaller{})
+				if got, _ := result.LookupString("name"); err == nil && got != name || err != nil && !errors.Is(err, context.Canceled) {
+					t.Errorf("%s: %s, %v", name, result.Raw(), err)
+				}
+				cancel()
+			}
+		})
+	}
+	callers.Wait()
 }
