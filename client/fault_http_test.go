@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type counting struct {
 	*httptest.Server
 
 	modern bool
+	closes atomic.Bool // each connection after one request
 	// reply replies to the call of a tool.
 	reply func(w http.ResponseWriter, r *http.Request, response string)
 
@@ -43,6 +45,12 @@ func newCounting(t *testing.T, era mcp.Era, reply func(w http.ResponseWriter, r 
 	return s
 }
 
+// closing has the server close each connection after its reply.
+func (s *counting) closing() *counting {
+	s.closes.Store(true)
+	return s
+}
+
 func asJSON(w http.ResponseWriter, _ *http.Request, response string) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = io.WriteString(w, response)
@@ -58,6 +66,9 @@ func asEvents(w http.ResponseWriter, _ *http.Request, response string) {
 
 // ServeHTTP implements http.Handler.
 func (s *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.closes.Load() {
+		w.Header().Set("Connection", "close")
+	}
 	body, err := io.ReadAll(r.Body)
 	var m jsonrpc.Message
 	switch {
@@ -214,9 +225,7 @@ func TestFaultsOfLines(t *testing.T) {
 				for name, reply := range replies {
 					t.Run(name, func(t *testing.T) {
 						t.Parallel() // most of them wait
-						s := shakyOf(t, newCounting(t, era, reply), era, streamable.DialOptions{
-							Transport: &http.Transport{DisableKeepAlives: true}, // each call has a connection
-						})
+						s := shakyOf(t, newCounting(t, era, reply).closing(), era, streamable.DialOptions{})
 						s.works(t)
 						s.next <- tt.faults
 						err := s.call(t, tt.timeout, tt.size)

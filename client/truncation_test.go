@@ -77,22 +77,21 @@ func TestTruncatedRepliesOverHTTP_R3_R13_P1_P2(t *testing.T) {
 	for _, f := range framings {
 		t.Run(f.name, func(t *testing.T) {
 			bothEras(t, func(t *testing.T, era mcp.Era) {
-				if era == mcp.Legacy {
-					truncate(t, &f, era, faulttest.Sever, 1)
-				} else {
-					truncate(t, &f, era, faulttest.Reset, 3) // eras read replies in one way
+				trouble, step := faulttest.Sever, 1
+				if era == mcp.Modern {
+					trouble, step = faulttest.Reset, 3 // eras read replies in one way
 				}
+				truncate(t, &f, era, streamable.DialOptions{}, trouble, step)
+				truncate(t, &f, era, streamable.DialOptions{Transport: new(http.Transport)}, trouble, 2*step)
 			})
 		})
 	}
 }
 
 // truncate ends the connections of calls after each number of bytes, or each few.
-func truncate(t *testing.T, f *framing, era mcp.Era, trouble faulttest.Trouble, step int) {
+func truncate(t *testing.T, f *framing, era mcp.Era, dial streamable.DialOptions, trouble faulttest.Trouble, step int) {
 	sizes := make(chan [2]int, 1)
-	s := shakyOf(t, newCounting(t, era, f.onWire(sizes)), era, streamable.DialOptions{
-		Transport: &http.Transport{DisableKeepAlives: true}, // each call has a connection
-	})
+	s := shakyOf(t, newCounting(t, era, f.onWire(sizes)).closing(), era, dial)
 	s.calls = 1000 // so that all names are equally long
 	s.works(t)
 	size := <-sizes

@@ -53,6 +53,7 @@ type Call struct {
 	reply    *jsonrpc.Message
 	err      error
 	wake     chan struct{} // holds a value if there is news; nil until somebody waits
+	news     func()        // is called if there is news; nil if nobody wants that
 	open     int           // questions that have not been answered
 	asked    int           // bytes of them
 	ended    bool          // End was called
@@ -189,6 +190,9 @@ func (c *Call) finish(m *jsonrpc.Message, err error) {
 
 // signal wakes who waits. c.mu is held.
 func (c *Call) signal() {
+	if c.news != nil {
+		c.news()
+	}
 	if c.wake == nil {
 		return // whoever waits later looks first
 	}
@@ -196,6 +200,15 @@ func (c *Call) signal() {
 	case c.wake <- struct{}{}:
 	default:
 	}
+}
+
+// WhenNews has f called, which must not wait, whenever something comes for the call; nil
+// ends that. What has come before is there when it returns.
+func (c *Call) WhenNews(f func()) (has bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.news = f
+	return c.finished || len(c.inbox) > 0
 }
 
 // take empties the inbox.
@@ -229,6 +242,9 @@ func (c *Call) release() chan struct{} {
 // open does not count. A response that has come wins over both. All questions
 // that were put have ended when it returns. It must not be called concurrently.
 func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration) (*jsonrpc.Message, error) {
+	if finished, more := c.state(); finished && !more {
+		return c.reply, c.err
+	}
 	var w waiter
 	w.clock = newClock(limit)
 	defer w.stop()
@@ -285,16 +301,20 @@ func (c *Call) read(ctx context.Context, reader Reader) bool {
 	}
 	defer reader.Pass()
 	for {
-		c.mu.Lock()
-		finished, more := c.finished, len(c.inbox) > 0
-		c.mu.Unlock()
-		if finished || more {
+		if finished, more := c.state(); finished || more {
 			return finished && !more
 		}
 		if !reader.Read() {
 			return false
 		}
 	}
+}
+
+// state reports whether the call has ended, and whether there is more in its inbox.
+func (c *Call) state() (finished, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.finished, len(c.inbox) > 0
 }
 
 // hook lets a [Prompt] caller have notifications past the inbox. It reports false

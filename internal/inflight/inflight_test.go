@@ -414,3 +414,26 @@ func TestPendingCallsAreCounted(t *testing.T) {
 		t.Errorf("%d are pending at the end", n)
 	}
 }
+
+// TestWhenNewsComes: whoever is busy with a call learns of whatever comes for it, also
+// of what has come before, until it wants no more.
+func TestWhenNewsComes(t *testing.T) {
+	var calls inflight.Calls
+	call := start(t, &calls, tool("a"))
+	n := 0
+	if call.WhenNews(func() { n++ }) {
+		t.Error("there is news of a call that nothing has come for")
+	}
+	call.Notify(&mcp.Notification{Method: mcp.NotificationMessage})
+	call.Ask(1, func(context.Context, mcp.Caller) {})
+	if n != 2 {
+		t.Errorf("%d times, of 2", n)
+	}
+	if !call.WhenNews(nil) {
+		t.Error("what has come is not known")
+	}
+	call.Finish(nil)
+	if n != 2 {
+		t.Errorf("%d times, though it was not wanted any more", n)
+	}
+}

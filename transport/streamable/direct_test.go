@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,9 +13,17 @@ import (
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
-// TestWhatEndsACallWhereverItIs: a modern call makes its POST itself, and ends with
-// its context, its time and its connection, however far the reply has come.
+// TestWhatEndsACallWhereverItIs: a call makes its POST itself, and ends with its context, its time and its connection, however far the reply has come.
 func TestWhatEndsACallWhereverItIs(t *testing.T) {
+	for _, era := range []mcp.Era{mcp.Modern, mcp.Legacy} {
+		t.Run(era.String(), func(t *testing.T) { whatEndsACall(t, era, `{}`) })
+		t.Run(era.String()+", large", func(t *testing.T) {
+			whatEndsACall(t, era, `"`+strings.Repeat("x", streamable.MaxShortBody)+`"`)
+		})
+	}
+}
+
+func whatEndsACall(t *testing.T, era mcp.Era, arguments string) {
 	why := errors.New("why")
 	for _, where := range []struct {
 		name  string
@@ -37,30 +46,35 @@ func TestWhatEndsACallWhereverItIs(t *testing.T) {
 			cause   error
 		}{
 			{"cancelled", 0, func(_ *streamable.Conn, cancel context.CancelCauseFunc) { cancel(why) }, mcp.Cancelled, why},
-			{"out of time", 50 * time.Millisecond, func(*streamable.Conn, context.CancelCauseFunc) {}, mcp.TimedOut, context.DeadlineExceeded},
+			{"out of time", 300 * time.Millisecond, func(*streamable.Conn, context.CancelCauseFunc) {}, mcp.TimedOut, context.DeadlineExceeded},
 			{"closed", 0, func(c *streamable.Conn, _ context.CancelCauseFunc) { _ = c.Close() }, mcp.ConnectionLost, mcp.ErrClosed},
 		} {
 			t.Run(where.name+", "+how.name, func(t *testing.T) {
 				begun := make(chan struct{}, 1)
 				gone := make(chan struct{}, 1)
-				p := newPeer(t, modernPeer(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
-					if string(m.Method) == "tools/list" {
-						writeResult(w, m, `{"tools":[]}`)
+				answer := onPost(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+					if string(m.Method) != mcp.MethodCallTool {
+						justAnswer(w, r, m)
 						return
 					}
 					where.begin(w)
 					begun <- struct{}{}
 					<-r.Context().Done()
 					gone <- struct{}{}
-				}))
-				opts := knownEra(mcp.Modern)
+				})
+				p := newPeer(t, modernPeer(answer))
+				if era == mcp.Legacy {
+					p = newPeer(t, legacyPeer("2025-11-25", "s", answer))
+				}
+				opts := knownEra(era)
 				opts.MaxCall = how.maxCall
 				c := dial(t, p.url, opts)
+				list(t, c)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer cancel(nil)
 				ended := make(chan error, 1)
 				go func() {
-					_, err := callWithin(ctx, c, mcp.NoCaller{})
+					_, err := c.Handle(ctx, toolRequest("t", arguments), mcp.NoCaller{})
 					ended <- err
 				}()
 				await(t, begun)

@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -154,6 +155,18 @@ func recycled(size int64) []byte {
 	return (*b)[:size]
 }
 
+// newBody returns memory for a body of the given size.
+func newBody(size int64) []byte {
+	if body := recycled(size); body != nil {
+		return body
+	}
+	return freshBody(size)
+}
+
+// freshBody returns memory that is as large as it can be at no cost, so that others
+// can use it again.
+func freshBody(size int64) []byte { return slices.Grow([]byte(nil), int(size))[:size] }
+
 // recycle gives back the memory of a body that nothing refers to any more.
 func recycle(body []byte) {
 	if cap(body) >= minRecycled && cap(body) <= maxRecycled {
@@ -171,13 +184,12 @@ func readAll(r io.Reader, size, limit, believed int64) ([]byte, error) {
 		}
 		return buf.Bytes(), err
 	}
-	if body := recycled(size); body != nil {
-		_, err := io.ReadFull(r, body)
-		return body, err
+	body := recycled(size)
+	if body == nil {
+		body = freshBody(min(size, believed))
 	}
-	body := make([]byte, min(size, believed))
 	n, err := io.ReadFull(r, body)
-	if err == nil && size > believed {
+	if err == nil && int64(n) < size {
 		body = append(make([]byte, 0, size), body...)[:size]
 		_, err = io.ReadFull(r, body[n:])
 	}

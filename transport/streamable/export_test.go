@@ -1,11 +1,15 @@
 package streamable
 
 import (
+	"context"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
 // Paths returns the paths of all routes.
@@ -68,4 +72,25 @@ const MaxPosting = maxPosting
 
 // NewTransport returns what makes network connections, unless DialOptions name
 // something else.
-func NewTransport(connect time.Duration) http.RoundTripper { return newTransport(connect) }
+func NewTransport(connect time.Duration) *http.Transport { return newTransport(connect) }
+
+// Shorten returns what makes requests to the origin of an address, and otherwise is as
+// rest.
+func Shorten(rest *http.Transport, address string) http.RoundTripper {
+	u, err := url.Parse(address)
+	if err != nil {
+		panic(err)
+	}
+	return shorten(rest, u)
+}
+
+// Limits of a shortcut.
+const (
+	MaxShortBody  = maxShortBody
+	WritePatience = writePatience
+)
+
+// OutcomeOf returns what is known of a request after the error of its transport.
+func OutcomeOf(ctx context.Context, err error) mcp.Outcome {
+	return mcp.OutcomeOf(notAnswered(ctx, err))
+}

@@ -2,7 +2,6 @@ package streamable_test
 
 import (
 	"net"
-	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -18,10 +17,7 @@ func TestIdleConnectionsAreProbed_R6(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	transport, ok := streamable.NewTransport(time.Second).(*http.Transport)
-	if !ok {
-		t.Fatal("connections are not those of net/http")
-	}
+	transport := streamable.NewTransport(time.Second)
 	conn, err := transport.DialContext(t.Context(), "tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -15,9 +15,9 @@ import (
 // An origin is where a server is, and what is sent to it and nobody else.
 type origin struct {
 	url     string
-	parsed  *url.URL    // url, as net/http wants it
-	header  http.Header // as configured, without what belongs to the protocol
-	secrets []string    // what must not be repeated in an error
+	blank   *http.Request // to url, as net/http wants it
+	header  http.Header   // as configured, without what belongs to the protocol
+	secrets []string      // what must not be repeated in an error
 }
 
 func newOrigin(address string, configured http.Header) (origin, error) {
@@ -34,7 +34,7 @@ func newOrigin(address string, configured http.Header) (origin, error) {
 	if err != nil {
 		return origin{}, fmt.Errorf("%q is no http or https URL", redacted(address))
 	}
-	return origin{url: address, parsed: req.URL, header: header, secrets: secretsOf(u, header)}, nil
+	return origin{url: address, blank: req, header: header, secrets: secretsOf(u, header)}, nil
 }
 
 // protocolHeaders belong to the transport, HTTP or the protocol. With an
@@ -69,14 +69,23 @@ func ownHeader(configured http.Header) (http.Header, error) {
 }
 
 func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
-	})
+	for i := range len(s) {
+		c := s[i]
+		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && strings.IndexByte("-!#$%&'*+.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return s != ""
 }
 
 // isFieldValue reports whether net/http lets s pass as a header's value.
 func isFieldValue(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
 }
 
 // shortSecret is how short a configured value may be and still be taken for a

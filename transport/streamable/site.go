@@ -27,7 +27,7 @@ func newSite(address string, opts *DialOptions) (site, error) {
 	}
 	s := site{opts: o, origin: origin, http: http.Client{Transport: o.Transport, CheckRedirect: checkRedirect}}
 	if o.Transport == nil {
-		s.http.Transport = newTransport(o.ConnectTimeout)
+		s.http.Transport = shorten(newTransport(o.ConnectTimeout), origin.blank.URL)
 	}
 	return s, nil
 }
@@ -35,21 +35,21 @@ func newSite(address string, opts *DialOptions) (site, error) {
 // leave closes network connections that are not in use, if they are the site's
 // own.
 func (s *site) leave() {
-	if t, ok := s.http.Transport.(*http.Transport); ok && s.opts.Transport == nil {
-		t.CloseIdleConnections()
+	if s.opts.Transport == nil {
+		s.http.CloseIdleConnections()
 	}
 }
 
 // send makes one HTTP request to the address of the server. The error says
 // whether it may have reached it.
 func (s *site) send(ctx context.Context, method string, body []byte, header http.Header) (*http.Response, error) {
-	// The address has been looked at before.
-	req, err := newHTTPRequest(ctx, method, "", body)
-	if err != nil {
-		return nil, err
+	req := s.origin.blank.WithContext(ctx) // cheaper than a new one
+	req.Method = method
+	if body != nil {
+		req.ContentLength = int64(len(body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		req.Body, _ = req.GetBody()
 	}
-	address := *s.origin.parsed
-	req.URL, req.Host = &address, address.Host
 	return s.do(req, body, header)
 }
 
@@ -80,8 +80,16 @@ func (s *site) do(req *http.Request, body []byte, header http.Header) (*http.Res
 	if s.opts.Tap != nil && body != nil {
 		s.opts.Tap(true, body)
 	}
+	return s.complete(req)
+}
+
+// complete makes a request, or goes on with one that was handed over.
+func (s *site) complete(req *http.Request) (*http.Response, error) {
 	resp, err := s.roundTrip(req)
-	if err != nil {
+	switch {
+	case errors.Is(err, errHandedOver):
+		return nil, errHandedOver
+	case err != nil:
 		return nil, notAnswered(req.Context(), unaddressed(err))
 	}
 	return resp, nil

@@ -31,8 +31,10 @@ type trip struct {
 	call   *inflight.Call
 	header http.Header
 	body   []byte
+	handed *http.Request // that a goroutine goes on with; nil if none was handed over
 
 	left     time.Duration               // of the time that the call may take, 0 for any; owned by run
+	expired  atomic.Bool                 // a direct trip was ended by the limit of its time
 	status   atomic.Int32                // of the reply; 0 until there is one
 	answered atomic.Bool                 // by the reply to the POST
 	busy     atomic.Pointer[StatusError] // why the server did not take the request
@@ -45,7 +47,7 @@ func appendRequest(call *inflight.Call, params *jsonrpc.Value, edits []jsonrpc.E
 	for i := range edits {
 		size += len(edits[i].Name) + len(edits[i].Value)
 	}
-	return jsonrpc.AppendRequest(make([]byte, 0, size), call.WireID(), call.Request.Method, params, edits...)
+	return jsonrpc.AppendRequest(newBody(int64(size))[:0], call.WireID(), call.Request.Method, params, edits...)
 }
 
 // run sends the request and waits for its result.
@@ -55,7 +57,7 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	}
 	t.left = t.limit()
 	sending, stop := context.WithCancel(t.conn.ctx)
-	if err := t.leave(ctx, &tripContext{sending, ctx}, stop); err != nil {
+	if err := t.leave(ctx, &tripContext{Context: sending, values: ctx}, stop); err != nil {
 		stop()
 		return mcp.Result{}, &mcp.CallError{Method: t.method(), Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: err}
 	}
@@ -78,7 +80,7 @@ func (t *trip) run(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 
 // leave has the request sent and its reply read. Sending is its own context, which
 // hangup ends.
-func (t *trip) leave(ctx, sending context.Context, hangup context.CancelFunc) error {
+func (t *trip) leave(ctx context.Context, sending *tripContext, hangup context.CancelFunc) error {
 	if t.mayGoDirect() {
 		return t.direct(ctx, sending, hangup)
 	}
@@ -94,7 +96,8 @@ func (t *trip) leave(ctx, sending context.Context, hangup context.CancelFunc) er
 // A tripContext ends with its trip and has the values of the call.
 type tripContext struct {
 	context.Context
-	values context.Context
+	values   context.Context
+	handover *handover // nil if the trip is made by one goroutine
 }
 
 // Value implements [context.Context].
@@ -184,6 +187,11 @@ func (t *trip) exchange(ctx context.Context) io.ReadCloser {
 		t.call.Finish(err)
 		return http.NoBody
 	}
+	return t.answer(ctx, resp)
+}
+
+// answer is exchange when the reply has come.
+func (t *trip) answer(ctx context.Context, resp *http.Response) io.ReadCloser {
 	if err := t.era.accepted(t.call, resp); err != nil {
 		t.call.Finish(err)
 		return resp.Body
@@ -206,9 +214,20 @@ func (t *trip) follow(ctx context.Context, body io.ReadCloser) io.ReadCloser {
 
 // post makes the POST. After an error there is nothing to read.
 func (t *trip) post(ctx context.Context) (*http.Response, error) {
-	resp, err := t.conn.send(ctx, http.MethodPost, t.body, t.header)
+	var resp *http.Response
+	var err error
+	if t.handed != nil {
+		resp, err = t.conn.complete(t.handed)
+	} else {
+		resp, err = t.conn.send(ctx, http.MethodPost, t.body, t.header)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if _, short := resp.Body.(*shortBody); short {
+		// Net/http may still write, or look at, a body whose reply has come.
+		recycle(t.body)
+		t.body = nil
 	}
 	t.status.Store(int32(resp.StatusCode))
 	return resp, nil
@@ -269,13 +288,14 @@ func notAnswered(ctx context.Context, err error) error {
 }
 
 // neverConnected reports whether an error is from before there was a connection
-// that a request could be sent on.
+// that a request, or any of it, could be sent on.
 func neverConnected(err error) bool {
 	op, isOp := errors.AsType[*net.OpError](err)
 	_, isName := errors.AsType[*net.DNSError](err)
+	_, isUnsent := errors.AsType[*unsentError](err)
 	_, isCertificate := errors.AsType[*tls.CertificateVerificationError](err)
 	return isOp && (op.Op == "dial" || op.Op == "proxyconnect") ||
-		isName || isCertificate || errors.Is(err, http.ErrSchemeMismatch)
+		isName || isUnsent || isCertificate || errors.Is(err, http.ErrSchemeMismatch)
 }
 
 // Bounds of reading what is left of a reply that has served its purpose, so that
