@@ -23,8 +23,8 @@ func ConnectPlain(ctx context.Context, t *Task) (Runner, error) {
 // reply and decodes its text: the limit of clients that do.
 const Typed = "typed"
 
-// Apart is the kind of the raw client with a goroutine for each call in flight on a
-// pipe: the limit of clients that have callers.
+// Apart is the kind of the client that is [Typed], and has a goroutine for each call in
+// flight on a pipe: the limit of clients that have callers as well.
 const Apart = "apart"
 
 // NetHTTP is the kind of the client that is net/http and nothing else: prebuilt

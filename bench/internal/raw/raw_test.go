@@ -182,9 +182,10 @@ func TestInFlightIsBounded(t *testing.T) {
 
 // TestCallersApart: each has its own replies, and a wrong one ends them all.
 func TestCallersApart(t *testing.T) {
-	for _, spoiled := range []bool{false, true} {
+	for i := range 4 {
+		spoiled, typed := i&1 != 0, i&2 != 0
 		var calls atomic.Int64
-		p, stop := pipeTo(Peer{Revision: wire.Legacy, Apart: true}, func(line []byte) string {
+		p, stop := pipeTo(Peer{Revision: wire.Legacy, Apart: true, Typed: typed}, func(line []byte) string {
 			var m struct{ ID int64 }
 			if err := json.Unmarshal(line, &m); err != nil {
 				t.Error(err)
