@@ -127,10 +127,20 @@ func TestChangesEndWhatIsKept_B155(t *testing.T) {
 
 // TestKeptListsAreBounded: those that were not used for longest are forgotten.
 func TestKeptListsAreBounded(t *testing.T) {
-	for name, opts := range map[string]*gateway.Options{"views": {MaxViews: 10, ListBudget: patience, KeptBudget: patience}, "bytes": {MaxKept: 1000, ListBudget: patience, KeptBudget: patience}} {
-		t.Run(name, func(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		opts         gateway.Options
+		instructions int
+	}{
+		{"views", gateway.Options{MaxViews: 10}, 0},
+		{"bytes", gateway.Options{MaxKept: 1000}, 0},
+		{"bytes of instructions", gateway.Options{MaxKept: 100_000}, 10_000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			b := personal(`,"ttlMs":60000`)
-			g := newGateway(t, opts, map[string]mcp.Handler{"b": b})
+			b.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{}},"instructions":"`+strings.Repeat("x", tt.instructions)+`"}`)
+			tt.opts.ListBudget, tt.opts.KeptBudget = patience, patience
+			g := newGateway(t, &tt.opts, map[string]mcp.Handler{"b": b})
 			for i := range 100 {
 				listAs(t, g, as(fmt.Sprintf("user %d", i), `{}`), mcp.MethodListTools, "tools", "name")
 			}

@@ -41,7 +41,8 @@ func (b *backend) discover(ctx context.Context, meta *mcp.Metadata) (*capabiliti
 	_, c.completions = declared.Lookup("completions")
 	_, c.logging = declared.Lookup("logging")
 	text, _ := result.LookupString("instructions")
-	c.instructions = strings.Clone(text[:min(len(text), maxInstructions)])
+	// Cut between characters: what is not UTF-8 would spoil the answer for all backends.
+	c.instructions = strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxInstructions)], ""))
 	return c, nil
 }
 

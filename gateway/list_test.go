@@ -116,6 +116,8 @@ func TestDiscover(t *testing.T) {
 	other.answer(mcp.MethodDiscover, `{"capabilities":{"resources":{"subscribe":true},"completions":{}},"instructions":"Write."}`)
 	silent := newFake()
 	silent.hang(mcp.MethodDiscover)
+	wordy := newFake()
+	wordy.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{},"logging":{}},"instructions":"x`+strings.Repeat("ü", 32<<10)+`"}`)
 	const (
 		ofSome  = `{"tools":{"listChanged":true},"logging":{}}`
 		ofBoth  = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`
@@ -130,6 +132,7 @@ func TestDiscover(t *testing.T) {
 		{"none", nil, unknown, ""},
 		{"one", map[string]mcp.Handler{"a": some}, ofSome, "Read."},
 		{"two", map[string]mcp.Handler{"a": some, "b": other}, ofBoth, "[a]\nRead.\n\n[b]\nWrite."},
+		{"one that is wordy", map[string]mcp.Handler{"w": wordy}, ofSome, "x" + strings.Repeat("ü", 16<<10-1)},
 		{"one that is silent", map[string]mcp.Handler{"a": some, "s": silent}, unknown, "[a]\nRead."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -127,6 +127,19 @@ func (v *view) entry(b *backend) *entry {
 	return e
 }
 
+// weight is what counts of an entry as kept.
+func (e *entry) weight() (n int) {
+	if e.can != nil {
+		n = len(e.can.instructions)
+	}
+	for _, l := range e.lists {
+		if l != nil {
+			n += l.weight()
+		}
+	}
+	return n
+}
+
 // layers are a view and that of its class, for what the first one does not know.
 type layers [2]*view
 
@@ -185,17 +198,14 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 			continue
 		}
 		e := layer.entry(b)
+		size := -e.weight()
 		if f.can != nil {
 			e.can, e.canAt = f.can, time.Now()
 		}
-		if k == discovery || f.list == nil {
-			continue
+		if f.list != nil {
+			e.lists[k] = f.list
 		}
-		size := f.list.weight()
-		if old := e.lists[k]; old != nil {
-			size -= old.weight()
-		}
-		e.lists[k] = f.list
+		size += e.weight()
 		if g.views[layer.key] != layer {
 			continue // it has been forgotten meanwhile
 		}
@@ -245,12 +255,8 @@ func (g *Gateway) doubt(b *backend) {
 func (g *Gateway) forget(b *backend) {
 	for _, v := range g.views {
 		if e := v.entries[b]; e != nil {
-			for _, l := range e.lists {
-				if l != nil {
-					v.bytes -= l.weight()
-					g.kept -= l.weight()
-				}
-			}
+			v.bytes -= e.weight()
+			g.kept -= e.weight()
 			for _, f := range e.next {
 				if f != nil {
 					f.err = closed(mcp.MethodDiscover)
