@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -43,7 +43,7 @@ type item struct {
 	raw  []byte
 }
 
-// equals reports whether two lists hold the same; nil holds nothing.
+// equals reports whether two lists hold the same, in any order; nil holds nothing.
 func (l *list) equals(other *list) bool {
 	if other == nil || len(other.items) == 0 {
 		return len(l.items) == 0
@@ -157,14 +157,17 @@ func (l *list) add(k kind, first bool, page *mcp.Result) error {
 	return nil
 }
 
-// seal ends a list.
+// seal ends a list. Its order does not count for the sum: some servers list in another
+// one each time.
 func (l *list) seal() {
-	h := sha256.New()
-	var size [8]byte
+	sums := make([][sha256.Size]byte, len(l.items))
 	for i := range l.items {
-		binary.BigEndian.PutUint64(size[:], uint64(len(l.items[i].raw)))
-		h.Write(size[:])
-		h.Write(l.items[i].raw)
+		sums[i] = sha256.Sum256(l.items[i].raw)
+	}
+	slices.SortFunc(sums, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
+	h := sha256.New()
+	for i := range sums {
+		h.Write(sums[i][:])
 	}
 	h.Sum(l.sum[:0])
 }

@@ -35,7 +35,9 @@ type entry struct {
 	canAt   time.Time     // when it was told
 	lists   [lists]*list  // nil for those not known
 	fresh   [lists]time.Time
-	changes [lists]int // how often a list was said to have changed
+	changes [lists]int       // how often a list was said to have changed
+	told    [lists]time.Time // when its coming late was told of
+	telling [lists]bool      // it will be told of again
 	flights [kinds]*flight
 	next    [kinds]*flight // those that wait for the one in flight to land
 }
