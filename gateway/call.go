@@ -62,22 +62,22 @@ func (g *Gateway) find(ctx context.Context, req *mcp.Request, k kind, name strin
 	if r, ok := g.lookup(v, k, name); ok {
 		return r, nil
 	}
-	for _, b := range g.all() {
-		if !g.mayOwn(b, name) || !g.isMissing(v, b, k) {
-			continue
-		}
-		g.learnLate(ctx, v, b, k, &req.Meta)
+	silent := ""
+	for b := range g.learnLate(ctx, v, &req.Meta, func(b *backend) bool { return g.mayOwn(b, name) }, k) {
 		if r, ok := g.lookup(v, k, name); ok {
 			return r, nil
 		}
-		if ctx.Err() != nil {
-			return route{}, givenUp(ctx, req.Method)
-		}
 		if g.isMissing(v, b, k) {
-			return route{}, &mcp.CallError{
-				Method: req.Method, Kind: mcp.Unreachable, Outcome: mcp.NotSent,
-				Public: fmt.Sprintf("%.200q may be of backend %q, which has not said what it has", name, b.name),
-			}
+			silent = b.name
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		return route{}, givenUp(ctx, req.Method)
+	case silent != "":
+		return route{}, &mcp.CallError{
+			Method: req.Method, Kind: mcp.Unreachable, Outcome: mcp.NotSent,
+			Public: fmt.Sprintf("%.200q may be of backend %q, which has not said what it has", name, silent),
 		}
 	}
 	return route{}, unknown(k, name)

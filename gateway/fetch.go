@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"sync"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -323,12 +325,40 @@ func (g *Gateway) learn(ctx context.Context, v *view, meta *mcp.Metadata, only f
 	}
 }
 
-// learnLate waits for a list of which nothing is known for as long as it takes: up to
-// Options.LateLimit, or until whoever asks has gone.
-func (g *Gateway) learnLate(ctx context.Context, v *view, b *backend, k kind, meta *mcp.Metadata) {
-	select {
-	case <-g.join(v, b, k, meta).done:
-	case <-ctx.Done():
+// learnLate is learn for as long as it takes: up to Options.LateLimit, or until whoever
+// asks has gone or wants no more. It yields the backends as they answer, or fail to.
+func (g *Gateway) learnLate(ctx context.Context, v *view, meta *mcp.Metadata, only func(*backend) bool, k kind) iter.Seq[*backend] {
+	return func(yield func(*backend) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		var waiting sync.WaitGroup
+		defer waiting.Wait()
+		defer cancel()
+		backends := g.all()
+		landed, n := make(chan *backend, len(backends)), 0
+		for _, b := range backends {
+			if !only(b) || !g.isMissing(v, b, k) {
+				continue
+			}
+			f := g.join(v, b, k, meta)
+			n++
+			waiting.Go(func() {
+				select {
+				case <-f.done:
+					landed <- b
+				case <-ctx.Done():
+				}
+			})
+		}
+		for ; n > 0; n-- {
+			select {
+			case b := <-landed:
+				if !yield(b) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
 	}
 }
 

@@ -135,6 +135,28 @@ func TestCallWaitsForASlowStart(t *testing.T) {
 	})
 }
 
+// TestSlowBackendIsFoundAmongDeadOnes: whose a shortened name is may be said late, and
+// by none that it might be of as well.
+func TestSlowBackendIsFoundAmongDeadOnes_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alike, tool := strings.Repeat("b", gateway.DefaultMaxName), strings.Repeat("t", gateway.DefaultMaxName)
+		dead, hung, slow := newFake(), newFake(), newFake(tool)
+		dead.fail(mcp.MethodListTools, errCrashed)
+		hung.hang(mcp.MethodListTools)
+		slow.handle(mcp.MethodListTools, after(5*time.Second, newFake(tool)))
+		g := newGateway(t, hurried, map[string]mcp.Handler{alike + "1": dead, alike + "2": hung, alike + "3": slow, alike + "4": dead})
+		began := time.Now()
+		if got := callTool(t, g, gateway.ExposedName(alike+"3", tool, 0)); got != tool || time.Since(began) != 5*time.Second {
+			t.Errorf("the tool is called as %q after %v", got, time.Since(began))
+		}
+		began = time.Now()
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"`+gateway.ExposedName(alike+"3", tool+"u", 0)+`"}`), mcp.NoCaller{})
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.Unreachable || time.Since(began) > gateway.DefaultLateLimit {
+			t.Errorf("a tool that none of them lists, after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // TestBackendThatBecomesAnother: it has tools now, and has said so.
 func TestBackendThatBecomesAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
