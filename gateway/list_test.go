@@ -65,7 +65,16 @@ func TestLongListsHavePages(t *testing.T) {
 	if at := jsonrpc.Elements(tools.Raw())[0]; !strings.Contains(string(at[:30]), `"m__t11"`) {
 		t.Errorf("the second page begins with %.40s", at)
 	}
-	_, err := g.Handle(t.Context(), request(mcp.MethodListPrompts, fmt.Sprintf(`{"cursor":%s}`, cursor)), mcp.NoCaller{})
+	g.Remove("m")
+	if rest := do(t, g, mcp.MethodListTools, fmt.Sprintf(`{"cursor":%s}`, cursor)); !strings.Contains(string(rest.Raw()), `"z__last"`) {
+		t.Errorf("without the backend that the cursor names: %s", rest.Raw())
+	}
+	other := newGateway(t, unhurried, map[string]mcp.Handler{"m": large, "z": newFake("last")})
+	_, err := other.Handle(t.Context(), request(mcp.MethodListTools, fmt.Sprintf(`{"cursor":%s}`, cursor)), mcp.NoCaller{})
+	if !strings.Contains(fmt.Sprint(err), "not known any more") {
+		t.Errorf("a second page of nothing: %v", err)
+	}
+	_, err = g.Handle(t.Context(), request(mcp.MethodListPrompts, fmt.Sprintf(`{"cursor":%s}`, cursor)), mcp.NoCaller{})
 	if !strings.Contains(fmt.Sprint(err), "not one of this list") {
 		t.Errorf("the cursor of another list: %v", err)
 	}
