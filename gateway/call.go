@@ -156,7 +156,7 @@ func forwarded(req *mcp.Request, edits []jsonrpc.Edit) *mcp.Request {
 			edits = append(edits, jsonrpc.Edit{Name: "task"})
 		}
 	}
-	declares := bytes.Contains(req.Meta.Capabilities, []byte(mcp.ExtensionTasks))
+	declares := declaresTasks(req.Meta.Capabilities)
 	if len(edits) == 0 && !declares && !req.Meta.TakesTasks {
 		return req
 	}
@@ -206,16 +206,25 @@ func edited(params *jsonrpc.Value, edits []jsonrpc.Edit) jsonrpc.Value {
 	return b.Value()
 }
 
+// declaresTasks reports whether a client's capabilities hold the extension of tasks. Some
+// libraries write slashes with a backslash before them.
+func declaresTasks(declared []byte) bool {
+	if !bytes.Contains(declared, []byte(mcp.ExtensionTasks)) && bytes.IndexByte(declared, '\\') < 0 {
+		return false
+	}
+	all := jsonrpc.Trusted(declared)
+	extensions := all.Get("extensions")
+	_, there := extensions.Lookup(mcp.ExtensionTasks)
+	return there
+}
+
 // withoutTasks returns a client's capabilities without the extension of tasks.
 func withoutTasks(declared []byte) []byte {
-	if !bytes.Contains(declared, []byte(mcp.ExtensionTasks)) {
+	if !declaresTasks(declared) {
 		return declared
 	}
 	all := jsonrpc.Trusted(declared)
 	extensions := all.Get("extensions")
-	if !extensions.IsObject() {
-		return declared
-	}
 	extensions = jsonrpc.Edited(&extensions, jsonrpc.Edit{Name: mcp.ExtensionTasks})
 	edited := jsonrpc.Edited(&all, jsonrpc.Edit{Name: "extensions", Value: extensions.Raw()})
 	return edited.Raw()

@@ -292,20 +292,22 @@ func TestCallerIsHandedOn_B151(t *testing.T) {
 func TestTasksAreNotMade(t *testing.T) {
 	b := newFake("work")
 	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": b})
-	const declared = `{"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}},"sampling":{}}`
-	meta := modern
-	meta.Capabilities = []byte(declared)
-	doAs(t, g, meta, mcp.MethodCallTool, `{"name":"work","_meta":{"io.modelcontextprotocol/clientCapabilities":`+declared+`}}`)
-	const left = `{"extensions":{"x/y":{}},"sampling":{}}`
-	last := b.lastRequest()
-	inMeta := last.Params.Get("_meta")
-	told, _ := inMeta.Lookup(mcp.MetaClientCapabilities)
-	if string(last.Meta.Capabilities) != left || string(told) != left {
-		t.Errorf("the backend is told %s, and in the params %s", last.Meta.Capabilities, told)
+	for _, slash := range []string{`/`, `\/`} {
+		declared := `{"extensions":{"io.modelcontextprotocol` + slash + `tasks":{},"x/y":{}},"sampling":{}}`
+		meta := modern
+		meta.Capabilities = []byte(declared)
+		doAs(t, g, meta, mcp.MethodCallTool, `{"name":"work","_meta":{"io.modelcontextprotocol`+slash+`clientCapabilities":`+declared+`}}`)
+		const left = `{"extensions":{"x/y":{}},"sampling":{}}`
+		last := b.lastRequest()
+		inMeta := last.Params.Get("_meta")
+		told, _ := inMeta.Lookup(mcp.MetaClientCapabilities)
+		if string(last.Meta.Capabilities) != left || string(told) != left {
+			t.Errorf("the backend is told %s, and in the params %s", last.Meta.Capabilities, told)
+		}
 	}
 	legacy := mcp.Metadata{Revision: mcp.NewestLegacy, TakesTasks: true}
 	doAs(t, g, legacy, mcp.MethodCallTool, `{"name":"work","task":{"ttl":1}}`)
-	if last = b.lastRequest(); last.Meta.TakesTasks || strings.Contains(string(last.Params.Raw()), "task") {
+	if last := b.lastRequest(); last.Meta.TakesTasks || strings.Contains(string(last.Params.Raw()), "task") {
 		t.Errorf("the backend of a legacy client gets %s", last.Params.Raw())
 	}
 	b.answer(mcp.MethodCallTool, `{"resultType":"task","taskId":"1"}`)
