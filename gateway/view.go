@@ -26,7 +26,7 @@ type view struct {
 	// Guarded by Gateway.mu.
 	entries map[*backend]*entry
 	bytes   int
-	found   map[string]*backend // resources in no list, by URI
+	found   map[string]*backend // by URI: of resources in no list, or that needed input
 }
 
 // An entry is what one backend has shown. It is guarded by Gateway.mu.
