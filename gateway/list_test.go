@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpsplice/mcpsplice/gateway"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -114,6 +115,26 @@ func TestConflicts_B145(t *testing.T) {
 		result = do(t, g, mcp.MethodReadResource, `{"uri":"x:1"}`)
 		if from, _ := result.LookupString("from"); from != "two" {
 			t.Errorf("afterwards it is read from %q", from)
+		}
+	}
+}
+
+// TestConflictsAreBounded: a server may have names of any length, and others each time.
+func TestConflictsAreBounded(t *testing.T) {
+	b := newFake()
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	for i := range 1100 {
+		uri := fmt.Sprint("x:", i, strings.Repeat("ü", 1000))
+		b.answer(mcp.MethodListResources, `{"resources":[{"uri":"`+uri+`"},{"uri":"`+uri+`"}]}`)
+		list(t, g, mcp.MethodListResources, "resources", "uri")
+	}
+	all := g.Conflicts()
+	if len(all) != 1000 {
+		t.Errorf("%d conflicts are remembered", len(all))
+	}
+	for _, c := range all {
+		if len(c.Name) > 256 || !utf8.ValidString(c.Name) {
+			t.Fatalf("%d bytes of a name are remembered: %q", len(c.Name), c.Name)
 		}
 	}
 }
