@@ -349,6 +349,10 @@ func TestListsThatAreNone(t *testing.T) {
 		{"too large", func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
 			return mcp.RawResult([]byte(`{"tools":[{"name":"t","x":"` + strings.Repeat("x", gateway.MaxListBytes) + `"}]}`)), nil
 		}, nil, "MaxListBytes"},
+		{"null", answering(`{"tools":null}`), nil, ""},
+		{"nothing", answering(`{}`), nil, ""},
+		{"no array", answering(`{"tools":{"name":"one"}}`), nil, "no list"},
+		{"a question", answering(`{"resultType":"input_required","requestState":"s","inputRequests":{}}`), nil, "no list"},
 		{"a panic", func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) { panic("oh") }, nil, "panicked: oh"},
 		{"no method", nil, nil, ""},
 	} {

@@ -132,14 +132,29 @@ func (p *place) advance(page *mcp.Result) bool {
 	return true
 }
 
+// errNoList says that the answer to the request for a list is something else.
+var errNoList = errors.New("the answer is no list")
+
+// itemsOf returns the items of a page. Some servers leave out an empty list, or say null.
+func itemsOf(k kind, page *mcp.Result) ([]byte, error) {
+	raw, ok := page.Lookup(members[k])
+	if page.Type() != mcp.Complete || ok && raw[0] != '[' && string(raw) != "null" {
+		return nil, &mcp.CallError{Method: methods[k], Kind: mcp.BadReply, Outcome: mcp.Answered, Err: errNoList}
+	}
+	return raw, nil
+}
+
 // add adds a page.
 func (l *list) add(k kind, first bool, page *mcp.Result) error {
+	raw, err := itemsOf(k, page)
+	if err != nil {
+		return err
+	}
 	life, public := hints(page)
 	if first {
 		l.life, l.public = life, public
 	}
 	l.life, l.public = min(l.life, life), l.public && public
-	raw, _ := page.Lookup(members[k])
 	for v := range jsonrpc.IndexedItems(raw) {
 		key, _ := v.Lookup(keys[k])
 		name, ok := jsonrpc.Unquote(key)
