@@ -72,6 +72,7 @@ func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
 	}
 	if f.err != nil {
 		close(f.done)
+		g.missed(f, v, b, k)
 		return
 	}
 	e := v.entry(b)
@@ -118,41 +119,11 @@ func (g *Gateway) land(f *flight, v *view, b *backend, k kind) (t *trouble) {
 		}
 	}
 	close(f.done)
+	g.missed(f, v, b, k)
 	if f.late && f.list != nil && !f.list.equals(f.shown) {
 		g.announceLate(v, b, k)
 	}
 	return t
-}
-
-// lateEvery is how often a client is told at most that one list has come late. One that
-// is different each time would have it ask, and be told, for ever.
-const lateEvery = 30 * time.Second
-
-// announceLate tells those who listen with a view of a list that has come late, at once
-// or when it may be told of again. g.mu is held, by a goroutine of the gateway's.
-func (g *Gateway) announceLate(v *view, b *backend, k kind) {
-	e := v.entries[b]
-	if e == nil || e.telling[k] {
-		return
-	}
-	wait := lateEvery - time.Since(e.told[k])
-	if wait <= 0 {
-		e.told[k] = time.Now()
-		g.announce(v.key, changedBy[k])
-		return
-	}
-	e.telling[k] = true
-	g.running.Go(func() {
-		select {
-		case <-time.After(wait):
-		case <-b.ctx.Done(): // which everybody is told
-			return
-		}
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		e.telling[k], e.told[k] = false, time.Now()
-		g.announce(v.key, changedBy[k])
-	})
 }
 
 // capabilitiesLife is for how long a list trusts what its backend has said that it can

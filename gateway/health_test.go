@@ -166,53 +166,6 @@ func TestLateListIsAnnounced_B149(t *testing.T) {
 	})
 }
 
-// TestLateListsEndSomeTime: a client that asks whenever it is told of a change is not told
-// for ever.
-func TestLateListsEndSomeTime_B149(t *testing.T) {
-	for _, tt := range []struct {
-		name     string
-		late     time.Duration
-		list     func(n int) *fake
-		min, max int // how often it is told in an hour
-	}{
-		{"another order each time", 5 * time.Second, func(n int) *fake {
-			names := []string{"x", "y", "z"}
-			return newFake(append(names[n%3:], names[:n%3]...)...)
-		}, 1, 2},
-		{"another list each time", 5 * time.Second, func(n int) *fake { return newFake(fmt.Sprint("x", n)) }, 100, 125},
-		{"another list each time, hardly late", 300 * time.Millisecond, func(n int) *fake { return newFake(fmt.Sprint("x", n)) }, 100, 125},
-		{"another list once", 5 * time.Second, func(n int) *fake { return newFake(fmt.Sprint("x", min(n, 2))) }, 2, 2},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newFake()
-				n := 0
-				b.handle(mcp.MethodListTools, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-					n++
-					return after(tt.late, tt.list(n))(ctx, req, caller)
-				})
-				g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
-				events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
-				defer stop()
-				told := 0
-				for range 2 { // the second time it is known
-					listTools(t, g)
-				}
-				for range 60 * 60 {
-					time.Sleep(time.Second)
-					if events.took() > 0 {
-						told++
-						listTools(t, g)
-					}
-				}
-				if told < tt.min || told > tt.max {
-					t.Errorf("in an hour the client is told %d times, want %d to %d", told, tt.min, tt.max)
-				}
-			})
-		})
-	}
-}
-
 // after answers as another backend does, some time later.
 func after(d time.Duration, f *fake) mcp.HandlerFunc {
 	return func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {

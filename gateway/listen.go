@@ -74,8 +74,13 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 
 func (g *Gateway) enlist(l *listener) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.listeners[l] = struct{}{}
-	g.mu.Unlock()
+	for b := range l.view.entries {
+		for k := range lists {
+			g.askAgain(l.view, b, k, &l.meta)
+		}
+	}
 }
 
 func (g *Gateway) delist(l *listener) {

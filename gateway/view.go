@@ -38,6 +38,8 @@ type entry struct {
 	changes [lists]int       // how often a list was said to have changed
 	told    [lists]time.Time // when its coming late was told of
 	telling [lists]bool      // it will be told of again
+	misses  [lists]int       // how often in a row it could not be had
+	asking  [lists]bool      // it will be asked for again
 	flights [kinds]*flight
 	next    [kinds]*flight // those that wait for the one in flight to land
 }
