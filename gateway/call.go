@@ -48,8 +48,9 @@ func (g *Gateway) deliver(ctx context.Context, b *backend, req *mcp.Request, cal
 }
 
 // find returns the route of a name. Backends whose it may be are asked for their lists
-// first if nothing is known of these, and waited for: how long a call may take is its
-// caller's business.
+// first if nothing is known of these, or if the name is in none that is known: it may have
+// been shown to another client of the view. They are waited for: how long a call may take
+// is its caller's business.
 func (g *Gateway) find(ctx context.Context, req *mcp.Request, k kind, name string) (route, error) {
 	v := g.viewOf(&req.Meta)
 	if r, ok := g.lookup(v, k, name); ok {
@@ -62,25 +63,25 @@ func (g *Gateway) find(ctx context.Context, req *mcp.Request, k kind, name strin
 	if r, ok := g.lookup(v, k, name); ok {
 		return r, nil
 	}
-	silent := ""
-	for b := range g.learnLate(ctx, v, &req.Meta, func(b *backend) bool { return g.mayOwn(b, name) }, k) {
+	failure := unknown(k, name)
+	for b, err := range g.learnLate(ctx, v, req, k, func(b *backend) bool { return g.mayOwn(b, name) }) {
 		if r, ok := g.lookup(v, k, name); ok {
 			return r, nil
 		}
-		if g.isMissing(v, b, k) {
-			silent = b.name
+		switch {
+		case err != nil:
+			failure = err
+		case g.isMissing(v, b, k):
+			failure = &mcp.CallError{
+				Method: req.Method, Kind: mcp.Unreachable, Outcome: mcp.NotSent,
+				Public: fmt.Sprintf("%.200q may be of backend %q, which has not said what it has", name, b.name),
+			}
 		}
 	}
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return route{}, givenUp(ctx, req.Method)
-	case silent != "":
-		return route{}, &mcp.CallError{
-			Method: req.Method, Kind: mcp.Unreachable, Outcome: mcp.NotSent,
-			Public: fmt.Sprintf("%.200q may be of backend %q, which has not said what it has", name, silent),
-		}
 	}
-	return route{}, unknown(k, name)
+	return route{}, failure
 }
 
 // unknown is the error of a name that no backend has (2026-07-28, server/tools, Error

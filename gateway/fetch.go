@@ -48,12 +48,12 @@ func (g *Gateway) fetch(v *view, b *backend, k kind, meta *mcp.Metadata) *flight
 	return e.next[k]
 }
 
-// join begins a flight, or joins the one that is under way: for who knows nothing.
-func (g *Gateway) join(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
+// newest is fetch, or joins the flight that is under way, for who knows nothing.
+func (g *Gateway) newest(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
 	g.mu.Lock()
-	f := v.entry(b).flights[k]
+	f, known := v.entry(b).flights[k], g.known(v, b, k)
 	g.mu.Unlock()
-	if f != nil {
+	if f != nil && known == nil {
 		return f
 	}
 	return g.fetch(v, b, k, meta)
@@ -287,7 +287,7 @@ func (g *Gateway) learn(ctx context.Context, v *view, meta *mcp.Metadata, only f
 		}
 		for _, k := range of {
 			if g.isMissing(v, b, k) {
-				waits = append(waits, wait{flight: g.join(v, b, k, meta), at: at, view: v, backend: b, kind: k})
+				waits = append(waits, wait{flight: g.newest(v, b, k, meta), at: at, view: v, backend: b, kind: k})
 			}
 		}
 	}
@@ -296,10 +296,12 @@ func (g *Gateway) learn(ctx context.Context, v *view, meta *mcp.Metadata, only f
 	}
 }
 
-// learnLate is learn for as long as it takes: up to Options.LateLimit, or until whoever
-// asks has gone or wants no more. It yields the backends as they answer, or fail to.
-func (g *Gateway) learnLate(ctx context.Context, v *view, meta *mcp.Metadata, only func(*backend) bool, k kind) iter.Seq[*backend] {
-	return func(yield func(*backend) bool) {
+// learnLate asks backends for a list that is not known, or may be another one by now, and
+// waits for as long as it takes: up to Options.LateLimit, or until whoever asks has gone
+// or wants no more. It yields the backends as they answer, or fail to, or as they have
+// too many calls to wait for one more. Only are the backends that matter.
+func (g *Gateway) learnLate(ctx context.Context, v *view, req *mcp.Request, k kind, only func(*backend) bool) iter.Seq2[*backend, error] {
+	return func(yield func(*backend, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		var waiting sync.WaitGroup
 		defer waiting.Wait()
@@ -307,12 +309,19 @@ func (g *Gateway) learnLate(ctx context.Context, v *view, meta *mcp.Metadata, on
 		backends := g.all()
 		landed, n := make(chan *backend, len(backends)), 0
 		for _, b := range backends {
-			if !only(b) || !g.isMissing(v, b, k) {
+			if l, _ := g.fresh(v, b, k); l != nil || !only(b) {
 				continue
 			}
-			f := g.join(v, b, k, meta)
+			if calls, ok := b.enter(); !ok {
+				if !yield(b, b.full(req.Method, calls)) {
+					return
+				}
+				continue
+			}
+			f := g.newest(v, b, k, &req.Meta)
 			n++
 			waiting.Go(func() {
+				defer b.calls.Add(-1)
 				select {
 				case <-f.done:
 					landed <- b
@@ -323,7 +332,7 @@ func (g *Gateway) learnLate(ctx context.Context, v *view, meta *mcp.Metadata, on
 		for ; n > 0; n-- {
 			select {
 			case b := <-landed:
-				if !yield(b) {
+				if !yield(b, nil) {
 					return
 				}
 			case <-ctx.Done():

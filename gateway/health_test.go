@@ -166,6 +166,36 @@ func TestLateListIsAnnounced_B149(t *testing.T) {
 	})
 }
 
+// TestCallsOfABackendThatNeverListedAreBounded: they wait for its list, and count.
+func TestCallsOfABackendThatNeverListedAreBounded_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake("x")
+		hung.hang(mcp.MethodDiscover)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "hung": hung})
+		ended := make(chan error, 200)
+		for range cap(ended) {
+			go func() {
+				_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"hung__x"}`), mcp.NoCaller{})
+				ended <- err
+			}()
+		}
+		time.Sleep(gateway.DefaultListBudget + time.Second)
+		if s := statusOf(t, g, "hung"); s.Calls != gateway.DefaultMaxCalls || len(ended) != 200-gateway.DefaultMaxCalls {
+			t.Errorf("%v, and %d calls have ended", s, len(ended))
+		}
+		e, ok := errors.AsType[*mcp.CallError](<-ended)
+		if !ok || e.Limit != "MaxCalls" || e.Outcome != mcp.NotSent {
+			t.Errorf("a call over the limit: %v", e)
+		}
+		for range cap(ended) - 1 {
+			<-ended
+		}
+		if s := statusOf(t, g, "hung"); s.Calls != 0 {
+			t.Errorf("afterwards: %v", s)
+		}
+	})
+}
+
 // after answers as another backend does, some time later.
 func after(d time.Duration, f *fake) mcp.HandlerFunc {
 	return func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {

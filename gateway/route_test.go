@@ -135,6 +135,30 @@ func TestCallWaitsForASlowStart(t *testing.T) {
 	})
 }
 
+// TestToolOfANewerList: which another client was shown, or one that is not there any more.
+func TestToolOfANewerList_B146(t *testing.T) {
+	b := newFake("old")
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": newFake("old"), "b": b})
+	listTools(t, g)
+	b.setTools("old", "new")
+	if got := callTool(t, g, "b__new"); got != "new" {
+		t.Errorf("the tool is called as %q", got)
+	}
+	asked := b.times(mcp.MethodListTools)
+	callTool(t, g, "b__new")
+	b.answer(mcp.MethodListTools, `{"tools":[],"ttlMs":60000}`)
+	listTools(t, g)
+	for range 2 {
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"b__new"}`), mcp.NoCaller{})
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Message != "Unknown tool: b__new" {
+			t.Errorf("a tool that is not in a list that is fresh: %v", err)
+		}
+	}
+	if n := b.times(mcp.MethodListTools); n != asked+1 {
+		t.Errorf("the backend was asked %d times for what is known", n-asked-1)
+	}
+}
+
 // TestSlowBackendIsFoundAmongDeadOnes: whose a shortened name is may be said late, and
 // by none that it might be of as well.
 func TestSlowBackendIsFoundAmongDeadOnes_B149(t *testing.T) {
