@@ -374,7 +374,7 @@ func TestServerThatReadsLateIsToldFirst_B151(t *testing.T) {
 			<-asked
 			large := toolCall(meta)
 			large.Params = jsonrpc.Trusted([]byte(`{"name":"` + strings.Repeat("x", 64<<10-100) + `"}`)) // leaves no room
-			for range 3 { // of which one is being written
+			for range 3 {                                                                                // of which one is being written
 				start(t, conn, large, mcp.NoCaller{})
 			}
 			synctest.Wait()
