@@ -166,6 +166,50 @@ func TestBackendsComeAndGoForListeners(t *testing.T) {
 	})
 }
 
+// TestResourceThatMovesIsListenedTo: from one backend to another, which is listened to for
+// other reasons already.
+func TestResourceThatMovesIsListenedTo_B152(t *testing.T) {
+	move := map[string]func(t *testing.T, g *gateway.Gateway, one, two *fake){
+		"listed elsewhere": func(t *testing.T, g *gateway.Gateway, one, two *fake) {
+			one.answer(mcp.MethodListResources, `{"resources":[]}`)
+			two.answer(mcp.MethodListResources, `{"resources":[{"uri":"x:1","name":"r"}]}`)
+			list(t, g, mcp.MethodListResources, "resources", "uri")
+		},
+		"its backend is removed": func(t *testing.T, g *gateway.Gateway, _, two *fake) {
+			two.answer(mcp.MethodListResources, `{"resources":[{"uri":"x:1","name":"r"}]}`)
+			list(t, g, mcp.MethodListResources, "resources", "uri")
+			g.Remove("one")
+		},
+	}
+	for name, move := range move {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one, two := listed("x:1"), newFake()
+				twos := newRadio(two)
+				newRadio(one)
+				g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "two": two})
+				events, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1"],"promptsListChanged":true}`)
+				defer stop()
+				before := <-twos.calls
+				move(t, g, one, two)
+				after := <-twos.calls
+				if diff := cmp.Diff([]string{"x:1"}, after.filter.ResourceSubscriptions); diff != "" {
+					t.Errorf("it is listened to for (-want +got):\n%s", diff)
+				}
+				<-before.ctx.Done()
+				events.wantOf(t, mcp.NotificationPromptsListChanged, mcp.NotificationResourceUpdated+" x:1")
+				after.tell(t, updated("x:1"))
+				events.want(t, mcp.NotificationResourceUpdated+" x:1")
+				list(t, g, mcp.MethodListResources, "resources", "uri")
+				events.none(t)
+				if len(twos.calls) != 0 {
+					t.Error("it is listened to anew for nothing")
+				}
+			})
+		})
+	}
+}
+
 // TestHungBackendDelaysNoAcknowledgement: not for longer than a legacy client waits.
 func TestHungBackendDelaysNoAcknowledgement_B149(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -207,6 +207,9 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 			e.can, e.canAt = f.can, time.Now()
 		}
 		if f.list != nil {
+			if k == resources && !f.list.equals(e.lists[k]) {
+				g.announce(layer.key, 0) // which backend is listened to for one
+			}
 			e.lists[k] = f.list
 		}
 		size += e.weight()
