@@ -205,8 +205,11 @@ func (g *Gateway) all() []*backend {
 }
 
 // prefix returns what the names of a backend begin with; g.mu is held.
-func (g *Gateway) prefix(b *backend) string {
-	if len(g.backends) == 1 && !g.opts.AlwaysPrefix {
+func (g *Gateway) prefix(b *backend) string { return g.prefixAmong(len(g.backends), b) }
+
+// prefixAmong is prefix while there are n backends.
+func (g *Gateway) prefixAmong(n int, b *backend) string {
+	if n == 1 && !g.opts.AlwaysPrefix {
 		return ""
 	}
 	return b.name

@@ -98,10 +98,8 @@ func (g *Gateway) page(got []listed, k kind, from position, req *mcp.Request) mc
 		if l.list == nil {
 			continue
 		}
-		g.mu.RLock()
-		prefix := g.prefix(l.backend)
-		g.mu.RUnlock()
-		m.add(l, l.list.routesOf(k, prefix, g.opts.MaxName))
+		// As when it was asked: one that has gone since must not lend another one's name.
+		m.add(l, l.list.routesOf(k, g.prefixAmong(len(got), l.backend), g.opts.MaxName))
 		if m.full {
 			break
 		}

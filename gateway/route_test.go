@@ -93,6 +93,29 @@ func TestSingleBackendHasNoPrefix(t *testing.T) {
 	}
 }
 
+// TestRemovedBackendLendsNoNames: a list that was under way then shows nothing of it that
+// would lead to another one.
+func TestRemovedBackendLendsNoNames_B145(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newFake("x", "y"), newFake("x")
+		b.handle(mcp.MethodListTools, after(time.Second, newFake("x")))
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": a, "b": b})
+		shown := make(chan []string)
+		go func() { shown <- listTools(t, g) }()
+		synctest.Wait()
+		g.Remove("a")
+		for _, name := range <-shown {
+			_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"`+name+`"}`), mcp.NoCaller{})
+			if err == nil {
+				t.Errorf("%s of a list from before leads to a backend that may not have shown it", name)
+			}
+		}
+		if diff := cmp.Diff([]string{"x"}, listTools(t, g)); diff != "" {
+			t.Errorf("then (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestCallBeforeAnyList: a client may know names from before a restart.
 func TestCallBeforeAnyList(t *testing.T) {
 	one, two := newFake("read"), newFake("read")
