@@ -17,8 +17,9 @@ import (
 
 // BackendOptions configure one backend. The zero value is usable.
 type BackendOptions struct {
-	// MaxCalls is how many calls the backend is given at once; of one more the client
-	// is told so. Lists and listen calls do not count. Default DefaultMaxCalls.
+	// MaxCalls is how many calls the backend is given at once, with those that wait for
+	// it to list what they name; of one more the client is told so. Lists and listen
+	// calls do not count. Default DefaultMaxCalls.
 	MaxCalls int
 }
 

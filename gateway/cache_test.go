@@ -125,6 +125,26 @@ func TestChangesEndWhatIsKept_B155(t *testing.T) {
 	})
 }
 
+// TestListThatABackendDoesNotHaveLasts: as long as it says that it does not.
+func TestListThatABackendDoesNotHaveLasts_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, other := personal(`,"ttlMs":60000,"cacheScope":"public"`), newFake()
+		other.answer(mcp.MethodDiscover, `{"capabilities":{"prompts":{}},"ttlMs":30000,"cacheScope":"public"}`)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b, "other": other})
+		for _, want := range []string{`"ttlMs":30000,`, `"ttlMs":20000,`, `"ttlMs":10000,`, `"ttlMs":0,`} {
+			result := do(t, g, mcp.MethodListTools, `{}`)
+			if !strings.Contains(string(result.Raw()), want) {
+				t.Errorf("the list is %s, want %s", result.Raw(), want)
+			}
+			time.Sleep(10 * time.Second)
+			do(t, g, mcp.MethodListResources, `{}`) // neither is this there
+		}
+		if n := other.times(mcp.MethodListTools); n != 0 {
+			t.Errorf("it is asked %d times for what it does not have", n)
+		}
+	})
+}
+
 // TestKeptListsAreBounded: those that were not used for longest are forgotten.
 func TestKeptListsAreBounded(t *testing.T) {
 	for _, tt := range []struct {

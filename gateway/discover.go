@@ -16,6 +16,8 @@ type capabilities struct {
 	completions  bool
 	logging      bool
 	instructions string
+	life         time.Duration // for how long the server says that this holds
+	public       bool          // for everybody
 }
 
 // maxInstructions is how much of the instructions of all backends is told, in bytes.
@@ -37,6 +39,7 @@ func (b *backend) discover(ctx context.Context, meta *mcp.Metadata) (*capabiliti
 	_, hasPrompts := declared.Lookup("prompts")
 	_, hasResources := declared.Lookup("resources")
 	c := &capabilities{has: [lists]bool{hasTools, hasPrompts, hasResources, hasResources}}
+	c.life, c.public = hints(&result)
 	c.subscribe = mcp.ReadServerCapabilities(&result.Value).Resources.Subscribe
 	_, c.completions = declared.Lookup("completions")
 	_, c.logging = declared.Lookup("logging")

@@ -143,10 +143,10 @@ func (g *Gateway) obtain(ctx context.Context, v *view, b *backend, k kind, meta 
 		if can, err = b.discover(ctx, meta); err != nil {
 			return nil, nil, err
 		}
-		told = can
+		told, at = can, time.Now()
 	}
 	if !can.has[k] {
-		return told, new(list), nil
+		return told, &list{life: max(can.life-time.Since(at), 0), public: can.public}, nil
 	}
 	l, err := b.list(ctx, k, meta)
 	return told, l, err
