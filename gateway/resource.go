@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -62,6 +63,12 @@ func (g *Gateway) readAt(ctx context.Context, v *view, uri string, b *backend, a
 	return result, err
 }
 
+// isAnswer reports whether an error is a backend's own, be it a peer or in this process.
+func isAnswer(err error) bool {
+	_, own := errors.AsType[*jsonrpc.Error](err)
+	return own || mcp.OutcomeOf(err) == mcp.Answered
+}
+
 // isNotFound reports whether an error may say that a backend has no such resource.
 func isNotFound(err error) bool {
 	return hasCode(err, jsonrpc.CodeResourceNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound)
@@ -115,7 +122,7 @@ func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []*ba
 			if i == 0 && !lost {
 				failure = err
 			}
-		case mcp.OutcomeOf(err) == mcp.Answered:
+		case isAnswer(err):
 			return mcp.Result{}, err // it has the resource, and cannot read it
 		case !lost:
 			failure, lost = err, true

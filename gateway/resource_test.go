@@ -73,6 +73,28 @@ func TestResourcesAreFound(t *testing.T) {
 	}
 }
 
+// TestErrorOfAResourceEndsTheSearch: a backend that cannot read it has it.
+func TestErrorOfAResourceEndsTheSearch(t *testing.T) {
+	a, b := library("a", "x:/{name}"), library("b", "y:/{name}", "x:/1")
+	a.fail(mcp.MethodReadResource, jsonrpc.Errorf(jsonrpc.CodeInternalError, "disk full"))
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b})
+	_, err := g.Handle(t.Context(), request(mcp.MethodReadResource, `{"uri":"x:/1"}`), mcp.NoCaller{})
+	if wire := jsonrpc.ToWire(err); wire.Message != "disk full" || b.times(mcp.MethodReadResource) != 0 {
+		t.Errorf("%v, and the other one was asked %d times", err, b.times(mcp.MethodReadResource))
+	}
+	a.fail(mcp.MethodReadResource, errCrashed)
+	result := do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
+	if from, _ := result.LookupString("from"); from != "b" {
+		t.Errorf("when the first one is dead it is read from %q", from)
+	}
+	g.Remove("b")
+	a.answer(mcp.MethodReadResource, `{"from":"a"}`)
+	result = do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
+	if from, _ := result.LookupString("from"); from != "a" {
+		t.Errorf("when the other one is removed it is read from %q", from)
+	}
+}
+
 // TestRetriesGoWhereTheyBelong: nobody else is shown the state of a request.
 func TestRetriesGoWhereTheyBelong(t *testing.T) {
 	a, b := library("a", "x:/{name}"), library("b", "x:/{name}")
