@@ -49,9 +49,14 @@ func TestListsAreOfTheirPrincipal_B155(t *testing.T) {
 		t.Errorf("the backend was asked %d times for three lists that last", n)
 	}
 	b.fail(mcp.MethodListTools, errCrashed)
-	eve := as("eve", `{}`)
-	if got := listAs(t, g, eve, mcp.MethodListTools, "tools", "name"); len(got) != 0 {
-		t.Errorf("eve is shown %q", got)
+	namesake := ann
+	namesake.Principal.Issuer = "another"
+	legacy := ann
+	legacy.Revision = mcp.NewestLegacy
+	for _, who := range []mcp.Metadata{as("eve", `{}`), namesake, legacy} {
+		if got := listAs(t, g, who, mcp.MethodListTools, "tools", "name"); len(got) != 0 {
+			t.Errorf("%v in %s is shown %q", who.Principal, who.Revision, got)
+		}
 	}
 	// Another session of ann's, of whom nothing is kept.
 	again := ann
@@ -121,6 +126,25 @@ func TestChangesEndWhatIsKept_B155(t *testing.T) {
 		listTools(t, g)
 		if n := b.times(mcp.MethodListTools); n != 4 {
 			t.Errorf("the backend was asked %d times, want 4", n)
+		}
+	})
+}
+
+// TestListIsAskedForAfterAGap: what changed while nobody listened was not told of.
+func TestListIsAskedForAfterAGap_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := personal(`,"ttlMs":3600000`)
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		listTools(t, g)
+		(<-radio.calls).end <- errCrashed
+		<-radio.calls
+		synctest.Wait()
+		listTools(t, g)
+		if n := b.times(mcp.MethodListTools); n != 2 {
+			t.Errorf("the backend was asked %d times, want 2", n)
 		}
 	})
 }

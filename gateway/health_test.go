@@ -240,6 +240,50 @@ func TestLastKnownListIsShown_B149(t *testing.T) {
 	})
 }
 
+// TestRemovedBackendIsWaitedForByNobody: not by those either whose turn had not come.
+func TestRemovedBackendIsWaitedForByNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake()
+		hung.hang(mcp.MethodListTools)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "hung": hung})
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { listTools(t, g) })
+		}
+		time.Sleep(time.Second)
+		g.Remove("hung")
+		wg.Wait()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("lists took %v", took)
+		}
+	})
+}
+
+// TestWhatIsLateStaysLate: also if the backend answers something else.
+func TestWhatIsLateStaysLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		b.hang(mcp.MethodListTools)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		listTools(t, g)
+		list(t, g, mcp.MethodListPrompts, "prompts", "name")
+		if s := statusOf(t, g, "b"); s.State != gateway.Degraded || !strings.Contains(s.Reason, "no answer within 2s") {
+			t.Errorf("status %v", s)
+		}
+	})
+}
+
+// TestBackendWithoutDiscovery may have everything.
+func TestBackendWithoutDiscovery(t *testing.T) {
+	b := newFake("x")
+	b.handle(mcp.MethodDiscover, nil)
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	if diff := cmp.Diff([]string{"x"}, listTools(t, g)); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
 // TestCallsShowHowABackendIs: one that cannot be reached, and then can be.
 func TestCallsShowHowABackendIs(t *testing.T) {
 	b := newFake("x")
