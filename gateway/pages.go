@@ -236,13 +236,12 @@ func (l *list) newRoutes(k kind, prefix string, limit int) *routes {
 		if _, there := r.items[name]; there {
 			continue
 		}
-		r.names[i], r.items[name] = name, i
-		v := jsonrpc.Trusted(it.raw)
-		var edits []jsonrpc.Edit
+		r.names[i], r.items[name], r.shown[i] = name, i, it.raw
 		if name != it.name {
-			edits = []jsonrpc.Edit{{Name: keys[k], Value: jsonrpc.AppendString(nil, name)}}
+			v := jsonrpc.Trusted(it.raw)
+			r.shown[i] = jsonrpc.AppendEdited(make([]byte, 0, len(it.raw)+len(name)), &v,
+				jsonrpc.Edit{Name: keys[k], Value: jsonrpc.AppendString(nil, name)})
 		}
-		r.shown[i] = jsonrpc.AppendEdited(make([]byte, 0, len(it.raw)+len(name)), &v, edits...)
 	}
 	return r
 }
