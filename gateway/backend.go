@@ -17,8 +17,9 @@ import (
 
 // BackendOptions configure one backend. The zero value is usable.
 type BackendOptions struct {
-	// MaxCalls is how many calls the backend is given at once; of one more the client
-	// is told so. Lists and listen calls do not count. Default DefaultMaxCalls.
+	// MaxCalls is how many calls the backend is given at once, with those that wait for
+	// it to list what they name; of one more the client is told so. Lists and listen
+	// calls do not count. Default DefaultMaxCalls.
 	MaxCalls int
 }
 
@@ -62,14 +63,19 @@ func newBackend(ctx context.Context, name string, handler mcp.Handler, opts *Bac
 // give gives the backend a client's request.
 func (b *backend) give(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if n, ok := b.enter(); !ok {
-		b.refused.Add(1)
-		return mcp.Result{}, &mcp.CallError{
-			Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxCalls", Outcome: mcp.NotSent,
-			Public: fmt.Sprintf("%d calls of backend %q are in flight, the limit is %d", n, b.name, b.maxCalls),
-		}
+		return mcp.Result{}, b.full(req.Method, n)
 	}
 	defer b.calls.Add(-1)
 	return b.handler.Handle(ctx, req, caller)
+}
+
+// full refuses a call of a backend that has n, and counts that.
+func (b *backend) full(method string, n int64) error {
+	b.refused.Add(1)
+	return &mcp.CallError{
+		Method: method, Kind: mcp.LimitExceeded, Limit: "MaxCalls", Outcome: mcp.NotSent,
+		Public: fmt.Sprintf("%d calls of backend %q are in flight, the limit is %d", n, b.name, b.maxCalls),
+	}
 }
 
 // enter counts a call, unless there are as many as there may be, and returns how many

@@ -25,6 +25,9 @@ type branch struct {
 	listener *listener
 	backend  *backend
 	filter   mcp.Filter
+	again    bool            // it takes the place of another one
+	ctx      context.Context // of this one branch
+	cancel   context.CancelFunc
 
 	once    sync.Once
 	settled chan struct{} // closed when the backend has acknowledged, or an attempt has failed
@@ -45,17 +48,25 @@ func isUntold(err error) bool {
 	return ok
 }
 
+// newBranch begins to listen at a backend.
+func (l *listener) newBranch(b *backend, filter mcp.Filter, again bool) *branch {
+	br := &branch{listener: l, backend: b, filter: filter, again: again, settled: make(chan struct{}), pending: true}
+	br.ctx, br.cancel = context.WithCancel(l.ctx)
+	l.running.Go(br.keep)
+	return br
+}
+
 // keep listens until the client's call ends, the backend is removed, or it turns out
 // not to serve such a call at all.
 func (br *branch) keep() {
 	defer br.settle()
-	ctx, cancel := context.WithCancel(br.listener.ctx)
-	defer cancel()
-	stop := context.AfterFunc(br.backend.ctx, cancel)
+	ctx := br.ctx
+	defer br.cancel()
+	stop := context.AfterFunc(br.backend.ctx, br.cancel)
 	defer stop()
 	for n, wait := 0, minRelisten; ctx.Err() == nil; n++ {
 		began := time.Now()
-		t := &twig{branch: br, again: n > 0}
+		t := &twig{branch: br, again: br.again || n > 0}
 		req := newRequest(mcp.MethodListen, br.filter.Params(), &br.listener.meta)
 		_, err := br.backend.ask(ctx, req, t)
 		if t.isRefused(err) {

@@ -49,9 +49,14 @@ func TestListsAreOfTheirPrincipal_B155(t *testing.T) {
 		t.Errorf("the backend was asked %d times for three lists that last", n)
 	}
 	b.fail(mcp.MethodListTools, errCrashed)
-	eve := as("eve", `{}`)
-	if got := listAs(t, g, eve, mcp.MethodListTools, "tools", "name"); len(got) != 0 {
-		t.Errorf("eve is shown %q", got)
+	namesake := ann
+	namesake.Principal.Issuer = "another"
+	legacy := ann
+	legacy.Revision = mcp.NewestLegacy
+	for _, who := range []mcp.Metadata{as("eve", `{}`), namesake, legacy} {
+		if got := listAs(t, g, who, mcp.MethodListTools, "tools", "name"); len(got) != 0 {
+			t.Errorf("%v in %s is shown %q", who.Principal, who.Revision, got)
+		}
 	}
 	// Another session of ann's, of whom nothing is kept.
 	again := ann
@@ -125,12 +130,61 @@ func TestChangesEndWhatIsKept_B155(t *testing.T) {
 	})
 }
 
+// TestListIsAskedForAfterAGap: what changed while nobody listened was not told of.
+func TestListIsAskedForAfterAGap_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := personal(`,"ttlMs":3600000`)
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		listTools(t, g)
+		(<-radio.calls).end <- errCrashed
+		<-radio.calls
+		synctest.Wait()
+		listTools(t, g)
+		if n := b.times(mcp.MethodListTools); n != 2 {
+			t.Errorf("the backend was asked %d times, want 2", n)
+		}
+	})
+}
+
+// TestListThatABackendDoesNotHaveLasts: as long as it says that it does not.
+func TestListThatABackendDoesNotHaveLasts_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, other := personal(`,"ttlMs":60000,"cacheScope":"public"`), newFake()
+		other.answer(mcp.MethodDiscover, `{"capabilities":{"prompts":{}},"ttlMs":30000,"cacheScope":"public"}`)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b, "other": other})
+		for _, want := range []string{`"ttlMs":30000,`, `"ttlMs":20000,`, `"ttlMs":10000,`, `"ttlMs":0,`} {
+			result := do(t, g, mcp.MethodListTools, `{}`)
+			if !strings.Contains(string(result.Raw()), want) {
+				t.Errorf("the list is %s, want %s", result.Raw(), want)
+			}
+			time.Sleep(10 * time.Second)
+			do(t, g, mcp.MethodListResources, `{}`) // neither is this there
+		}
+		if n := other.times(mcp.MethodListTools); n != 0 {
+			t.Errorf("it is asked %d times for what it does not have", n)
+		}
+	})
+}
+
 // TestKeptListsAreBounded: those that were not used for longest are forgotten.
 func TestKeptListsAreBounded(t *testing.T) {
-	for name, opts := range map[string]*gateway.Options{"views": {MaxViews: 10, ListBudget: patience, KeptBudget: patience}, "bytes": {MaxKept: 1000, ListBudget: patience, KeptBudget: patience}} {
-		t.Run(name, func(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		opts         gateway.Options
+		instructions int
+	}{
+		{"views", gateway.Options{MaxViews: 10}, 0},
+		{"bytes", gateway.Options{MaxKept: 1000}, 0},
+		{"bytes of instructions", gateway.Options{MaxKept: 100_000}, 10_000},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
 			b := personal(`,"ttlMs":60000`)
-			g := newGateway(t, opts, map[string]mcp.Handler{"b": b})
+			b.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{}},"instructions":"`+strings.Repeat("x", tt.instructions)+`"}`)
+			tt.opts.ListBudget, tt.opts.KeptBudget = patience, patience
+			g := newGateway(t, &tt.opts, map[string]mcp.Handler{"b": b})
 			for i := range 100 {
 				listAs(t, g, as(fmt.Sprintf("user %d", i), `{}`), mcp.MethodListTools, "tools", "name")
 			}

@@ -48,8 +48,9 @@ func (g *Gateway) deliver(ctx context.Context, b *backend, req *mcp.Request, cal
 }
 
 // find returns the route of a name. Backends whose it may be are asked for their lists
-// first if nothing is known of these, and waited for: how long a call may take is its
-// caller's business.
+// first if nothing is known of these, or if the name is in none that is known: it may have
+// been shown to another client of the view. They are waited for: how long a call may take
+// is its caller's business.
 func (g *Gateway) find(ctx context.Context, req *mcp.Request, k kind, name string) (route, error) {
 	v := g.viewOf(&req.Meta)
 	if r, ok := g.lookup(v, k, name); ok {
@@ -62,25 +63,25 @@ func (g *Gateway) find(ctx context.Context, req *mcp.Request, k kind, name strin
 	if r, ok := g.lookup(v, k, name); ok {
 		return r, nil
 	}
-	for _, b := range g.all() {
-		if !g.mayOwn(b, name) || !g.isMissing(v, b, k) {
-			continue
-		}
-		g.learnLate(ctx, v, b, k, &req.Meta)
+	failure := unknown(k, name)
+	for b, err := range g.learnLate(ctx, v, req, k, func(b *backend) bool { return g.mayOwn(b, name) }) {
 		if r, ok := g.lookup(v, k, name); ok {
 			return r, nil
 		}
-		if ctx.Err() != nil {
-			return route{}, givenUp(ctx, req.Method)
-		}
-		if g.isMissing(v, b, k) {
-			return route{}, &mcp.CallError{
+		switch {
+		case err != nil:
+			failure = err
+		case g.isMissing(v, b, k):
+			failure = &mcp.CallError{
 				Method: req.Method, Kind: mcp.Unreachable, Outcome: mcp.NotSent,
 				Public: fmt.Sprintf("%.200q may be of backend %q, which has not said what it has", name, b.name),
 			}
 		}
 	}
-	return route{}, unknown(k, name)
+	if ctx.Err() != nil {
+		return route{}, givenUp(ctx, req.Method)
+	}
+	return route{}, failure
 }
 
 // unknown is the error of a name that no backend has (2026-07-28, server/tools, Error
@@ -156,7 +157,7 @@ func forwarded(req *mcp.Request, edits []jsonrpc.Edit) *mcp.Request {
 			edits = append(edits, jsonrpc.Edit{Name: "task"})
 		}
 	}
-	declares := bytes.Contains(req.Meta.Capabilities, []byte(mcp.ExtensionTasks))
+	declares := declaresTasks(req.Meta.Capabilities)
 	if len(edits) == 0 && !declares && !req.Meta.TakesTasks {
 		return req
 	}
@@ -206,16 +207,25 @@ func edited(params *jsonrpc.Value, edits []jsonrpc.Edit) jsonrpc.Value {
 	return b.Value()
 }
 
+// declaresTasks reports whether a client's capabilities hold the extension of tasks. Some
+// libraries write slashes with a backslash before them.
+func declaresTasks(declared []byte) bool {
+	if !bytes.Contains(declared, []byte(mcp.ExtensionTasks)) && bytes.IndexByte(declared, '\\') < 0 {
+		return false
+	}
+	all := jsonrpc.Trusted(declared)
+	extensions := all.Get("extensions")
+	_, there := extensions.Lookup(mcp.ExtensionTasks)
+	return there
+}
+
 // withoutTasks returns a client's capabilities without the extension of tasks.
 func withoutTasks(declared []byte) []byte {
-	if !bytes.Contains(declared, []byte(mcp.ExtensionTasks)) {
+	if !declaresTasks(declared) {
 		return declared
 	}
 	all := jsonrpc.Trusted(declared)
 	extensions := all.Get("extensions")
-	if !extensions.IsObject() {
-		return declared
-	}
 	extensions = jsonrpc.Edited(&extensions, jsonrpc.Edit{Name: mcp.ExtensionTasks})
 	edited := jsonrpc.Edited(&all, jsonrpc.Edit{Name: "extensions", Value: extensions.Raw()})
 	return edited.Raw()

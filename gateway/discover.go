@@ -16,6 +16,8 @@ type capabilities struct {
 	completions  bool
 	logging      bool
 	instructions string
+	life         time.Duration // for how long the server says that this holds
+	public       bool          // for everybody
 }
 
 // maxInstructions is how much of the instructions of all backends is told, in bytes.
@@ -37,11 +39,13 @@ func (b *backend) discover(ctx context.Context, meta *mcp.Metadata) (*capabiliti
 	_, hasPrompts := declared.Lookup("prompts")
 	_, hasResources := declared.Lookup("resources")
 	c := &capabilities{has: [lists]bool{hasTools, hasPrompts, hasResources, hasResources}}
+	c.life, c.public = hints(&result)
 	c.subscribe = mcp.ReadServerCapabilities(&result.Value).Resources.Subscribe
 	_, c.completions = declared.Lookup("completions")
 	_, c.logging = declared.Lookup("logging")
 	text, _ := result.LookupString("instructions")
-	c.instructions = strings.Clone(text[:min(len(text), maxInstructions)])
+	// Cut between characters: what is not UTF-8 would spoil the answer for all backends.
+	c.instructions = strings.Clone(strings.ToValidUTF8(text[:min(len(text), maxInstructions)], ""))
 	return c, nil
 }
 

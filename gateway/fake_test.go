@@ -46,10 +46,12 @@ func (f *fake) setTools(names ...string) {
 	f.answer(mcp.MethodListTools, `{"tools":[`+strings.Join(items, ",")+`]}`)
 }
 
-func (f *fake) answer(method, result string) {
-	f.handle(method, func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+func (f *fake) answer(method, result string) { f.handle(method, answering(result)) }
+
+func answering(result string) mcp.HandlerFunc {
+	return func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
 		return mcp.RawResult([]byte(result)), nil
-	})
+	}
 }
 
 func (f *fake) fail(method string, err error) {

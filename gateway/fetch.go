@@ -46,12 +46,12 @@ func (g *Gateway) fetch(v *view, b *backend, k kind, meta *mcp.Metadata) *flight
 	return e.next[k]
 }
 
-// join begins a flight, or joins the one that is under way: for who knows nothing.
-func (g *Gateway) join(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
+// newest is fetch, or joins the flight that is under way, for who knows nothing.
+func (g *Gateway) newest(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
 	g.mu.Lock()
-	f := v.entry(b).flights[k]
+	f, known := v.entry(b).flights[k], g.known(v, b, k)
 	g.mu.Unlock()
-	if f != nil {
+	if f != nil && known == nil {
 		return f
 	}
 	return g.fetch(v, b, k, meta)
@@ -70,6 +70,7 @@ func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
 	}
 	if f.err != nil {
 		close(f.done)
+		g.missed(f, v, b, k)
 		return
 	}
 	e := v.entry(b)
@@ -116,8 +117,9 @@ func (g *Gateway) land(f *flight, v *view, b *backend, k kind) (t *trouble) {
 		}
 	}
 	close(f.done)
+	g.missed(f, v, b, k)
 	if f.late && f.list != nil && !f.list.equals(f.shown) {
-		g.announce(v.key, changedBy[k])
+		g.announceLate(v, b, k)
 	}
 	return t
 }
@@ -141,10 +143,10 @@ func (g *Gateway) obtain(ctx context.Context, v *view, b *backend, k kind, meta 
 		if can, err = b.discover(ctx, meta); err != nil {
 			return nil, nil, err
 		}
-		told = can
+		told, at = can, time.Now()
 	}
 	if !can.has[k] {
-		return told, new(list), nil
+		return told, &list{life: max(can.life-time.Since(at), 0), public: can.public}, nil
 	}
 	l, err := b.list(ctx, k, meta)
 	return told, l, err
@@ -221,91 +223,6 @@ func (g *Gateway) leave(w *wait, waited time.Duration) *trouble {
 		w.flight.late, w.flight.shown = true, g.known(w.view, w.backend, w.kind)
 	}
 	return w.backend.wasLate(w.kind, waited)
-}
-
-// A listed is the list of one backend, as far as it is known.
-type listed struct {
-	backend *backend
-	list    *list // nil for nothing
-	whole   bool  // it is what the backend has now
-	until   time.Time
-}
-
-// gather asks all backends for a list, at once, and returns what has come within their
-// budgets, or else what is known from before.
-func (g *Gateway) gather(ctx context.Context, v *view, k kind, meta *mcp.Metadata) ([]listed, error) {
-	at := time.Now()
-	backends := g.all()
-	got := make([]listed, len(backends))
-	flights := make([]*flight, len(backends))
-	for i, b := range backends {
-		got[i].backend = b
-		if l, until := g.fresh(v, b, k); l != nil {
-			got[i].list, got[i].whole, got[i].until = l, true, until
-			continue
-		}
-		flights[i] = g.fetch(v, b, k, meta)
-	}
-	for i, f := range flights {
-		if f == nil {
-			continue
-		}
-		got[i].list, got[i].whole = g.await(ctx, &wait{flight: f, at: at, view: v, backend: got[i].backend, kind: k})
-		if got[i].whole {
-			got[i].until = at.Add(got[i].list.life)
-		}
-	}
-	if ctx.Err() != nil {
-		return nil, givenUp(ctx, methods[k])
-	}
-	return got, nil
-}
-
-// recall returns what is known of all backends, without asking.
-func (g *Gateway) recall(v *view, k kind) []listed {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	got := make([]listed, len(g.backends))
-	for i, b := range g.backends {
-		got[i] = listed{backend: b, list: g.known(v, b, k)}
-	}
-	return got
-}
-
-// learn asks those backends for lists of which nothing is known, and waits for them.
-// Only are the backends that matter.
-func (g *Gateway) learn(ctx context.Context, v *view, meta *mcp.Metadata, only func(*backend) bool, of ...kind) {
-	at := time.Now()
-	var waits []wait
-	for _, b := range g.all() {
-		if !only(b) {
-			continue
-		}
-		for _, k := range of {
-			if g.isMissing(v, b, k) {
-				waits = append(waits, wait{flight: g.join(v, b, k, meta), at: at, view: v, backend: b, kind: k})
-			}
-		}
-	}
-	for i := range waits {
-		g.await(ctx, &waits[i])
-	}
-}
-
-// learnLate waits for a list of which nothing is known for as long as it takes: up to
-// Options.LateLimit, or until whoever asks has gone.
-func (g *Gateway) learnLate(ctx context.Context, v *view, b *backend, k kind, meta *mcp.Metadata) {
-	select {
-	case <-g.join(v, b, k, meta).done:
-	case <-ctx.Done():
-	}
-}
-
-// isMissing reports whether nothing is known of a list.
-func (g *Gateway) isMissing(v *view, b *backend, k kind) bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	return g.known(v, b, k) == nil
 }
 
 // givenUp is the failure of a request whose client has gone.

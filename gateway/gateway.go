@@ -38,9 +38,9 @@ type Options struct {
 	// LateLimit is how long an answer to a list may take that nobody waits for any
 	// more. It is taken up when it comes. Default DefaultLateLimit.
 	LateLimit time.Duration
-	// MaxViews is for how many clients lists are kept, and MaxKept how large these are
-	// together, in bytes, as they came and as they are shown; beyond that those are
-	// forgotten that were not used for longest. Defaults DefaultMaxViews, DefaultMaxKept.
+	// MaxViews is for how many clients lists are kept, and MaxKept how large these and
+	// the instructions are together, in bytes, lists as they came and as they are shown;
+	// beyond that those are forgotten that were not used for longest. Defaults DefaultMaxViews, DefaultMaxKept.
 	MaxViews int
 	MaxKept  int
 	// MaxListens is how many calls of subscriptions/listen there may be. Default
@@ -205,8 +205,11 @@ func (g *Gateway) all() []*backend {
 }
 
 // prefix returns what the names of a backend begin with; g.mu is held.
-func (g *Gateway) prefix(b *backend) string {
-	if len(g.backends) == 1 && !g.opts.AlwaysPrefix {
+func (g *Gateway) prefix(b *backend) string { return g.prefixAmong(len(g.backends), b) }
+
+// prefixAmong is prefix while there are n backends.
+func (g *Gateway) prefixAmong(n int, b *backend) string {
+	if n == 1 && !g.opts.AlwaysPrefix {
 		return ""
 	}
 	return b.name

@@ -166,6 +166,36 @@ func TestLateListIsAnnounced_B149(t *testing.T) {
 	})
 }
 
+// TestCallsOfABackendThatNeverListedAreBounded: they wait for its list, and count.
+func TestCallsOfABackendThatNeverListedAreBounded_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake("x")
+		hung.hang(mcp.MethodDiscover)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "hung": hung})
+		ended := make(chan error, 200)
+		for range cap(ended) {
+			go func() {
+				_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"hung__x"}`), mcp.NoCaller{})
+				ended <- err
+			}()
+		}
+		time.Sleep(gateway.DefaultListBudget + time.Second)
+		if s := statusOf(t, g, "hung"); s.Calls != gateway.DefaultMaxCalls || len(ended) != 200-gateway.DefaultMaxCalls {
+			t.Errorf("%v, and %d calls have ended", s, len(ended))
+		}
+		e, ok := errors.AsType[*mcp.CallError](<-ended)
+		if !ok || e.Limit != "MaxCalls" || e.Outcome != mcp.NotSent {
+			t.Errorf("a call over the limit: %v", e)
+		}
+		for range cap(ended) - 1 {
+			<-ended
+		}
+		if s := statusOf(t, g, "hung"); s.Calls != 0 {
+			t.Errorf("afterwards: %v", s)
+		}
+	})
+}
+
 // after answers as another backend does, some time later.
 func after(d time.Duration, f *fake) mcp.HandlerFunc {
 	return func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
@@ -208,6 +238,50 @@ func TestLastKnownListIsShown_B149(t *testing.T) {
 			t.Errorf("status %v", s)
 		}
 	})
+}
+
+// TestRemovedBackendIsWaitedForByNobody: not by those either whose turn had not come.
+func TestRemovedBackendIsWaitedForByNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake()
+		hung.hang(mcp.MethodListTools)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": newFake("x"), "hung": hung})
+		began := time.Now()
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() { listTools(t, g) })
+		}
+		time.Sleep(time.Second)
+		g.Remove("hung")
+		wg.Wait()
+		if took := time.Since(began); took != time.Second {
+			t.Errorf("lists took %v", took)
+		}
+	})
+}
+
+// TestWhatIsLateStaysLate: also if the backend answers something else.
+func TestWhatIsLateStaysLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		b.hang(mcp.MethodListTools)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		listTools(t, g)
+		list(t, g, mcp.MethodListPrompts, "prompts", "name")
+		if s := statusOf(t, g, "b"); s.State != gateway.Degraded || !strings.Contains(s.Reason, "no answer within 2s") {
+			t.Errorf("status %v", s)
+		}
+	})
+}
+
+// TestBackendWithoutDiscovery may have everything.
+func TestBackendWithoutDiscovery(t *testing.T) {
+	b := newFake("x")
+	b.handle(mcp.MethodDiscover, nil)
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	if diff := cmp.Diff([]string{"x"}, listTools(t, g)); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
 }
 
 // TestCallsShowHowABackendIs: one that cannot be reached, and then can be.
@@ -302,6 +376,10 @@ func TestListsThatAreNone(t *testing.T) {
 		{"too large", func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
 			return mcp.RawResult([]byte(`{"tools":[{"name":"t","x":"` + strings.Repeat("x", gateway.MaxListBytes) + `"}]}`)), nil
 		}, nil, "MaxListBytes"},
+		{"null", answering(`{"tools":null}`), nil, ""},
+		{"nothing", answering(`{}`), nil, ""},
+		{"no array", answering(`{"tools":{"name":"one"}}`), nil, "no list"},
+		{"a question", answering(`{"resultType":"input_required","requestState":"s","inputRequests":{}}`), nil, "no list"},
 		{"a panic", func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) { panic("oh") }, nil, "panicked: oh"},
 		{"no method", nil, nil, ""},
 	} {

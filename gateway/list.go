@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,8 +17,8 @@ import (
 const pageBytes = 1 << 20
 
 // list answers a request for a list: with the lists of all backends, in the order of
-// their names, each in its own order. Pages after the first one are of what was known
-// when that was made; the backends are not asked again.
+// their names, each in its own order. For pages after the first one the backends are not
+// asked again.
 func (g *Gateway) list(ctx context.Context, req *mcp.Request, k kind) (mcp.Result, error) {
 	from, err := readPosition(&req.Params, k)
 	if err != nil {
@@ -25,13 +26,23 @@ func (g *Gateway) list(ctx context.Context, req *mcp.Request, k kind) (mcp.Resul
 	}
 	v := g.viewOf(&req.Meta)
 	if from.backend != "" {
-		return g.page(g.recall(v, k), k, from, req), nil
+		known := g.recall(v, k)
+		if isForgotten(known, from) {
+			return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: the list that the cursor is of is not known any more; begin anew")
+		}
+		return g.page(known, k, from, req), nil
 	}
 	got, err := g.gather(ctx, v, k, &req.Meta)
 	if err != nil {
 		return mcp.Result{}, err
 	}
 	return g.page(got, k, from, req), nil
+}
+
+// isForgotten reports whether nothing is known of the list at whose items a page begins,
+// though its backend is there: a client would take what is missing for removed.
+func isForgotten(known []listed, from position) bool {
+	return slices.ContainsFunc(known, func(l listed) bool { return l.backend.name == from.backend && l.list == nil })
 }
 
 // A position is where a page begins: at an item of a backend. It names the backend,
@@ -87,10 +98,8 @@ func (g *Gateway) page(got []listed, k kind, from position, req *mcp.Request) mc
 		if l.list == nil {
 			continue
 		}
-		g.mu.RLock()
-		prefix := g.prefix(l.backend)
-		g.mu.RUnlock()
-		m.add(l, l.list.routesOf(k, prefix, g.opts.MaxName))
+		// As when it was asked: one that has gone since must not lend another one's name.
+		m.add(l, l.list.routesOf(k, g.prefixAmong(len(got), l.backend), g.opts.MaxName))
 		if m.full {
 			break
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"github.com/mcpsplice/mcpsplice/gateway"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -65,7 +66,16 @@ func TestLongListsHavePages(t *testing.T) {
 	if at := jsonrpc.Elements(tools.Raw())[0]; !strings.Contains(string(at[:30]), `"m__t11"`) {
 		t.Errorf("the second page begins with %.40s", at)
 	}
-	_, err := g.Handle(t.Context(), request(mcp.MethodListPrompts, fmt.Sprintf(`{"cursor":%s}`, cursor)), mcp.NoCaller{})
+	g.Remove("m")
+	if rest := do(t, g, mcp.MethodListTools, fmt.Sprintf(`{"cursor":%s}`, cursor)); !strings.Contains(string(rest.Raw()), `"z__last"`) {
+		t.Errorf("without the backend that the cursor names: %s", rest.Raw())
+	}
+	other := newGateway(t, unhurried, map[string]mcp.Handler{"m": large, "z": newFake("last")})
+	_, err := other.Handle(t.Context(), request(mcp.MethodListTools, fmt.Sprintf(`{"cursor":%s}`, cursor)), mcp.NoCaller{})
+	if !strings.Contains(fmt.Sprint(err), "not known any more") {
+		t.Errorf("a second page of nothing: %v", err)
+	}
+	_, err = g.Handle(t.Context(), request(mcp.MethodListPrompts, fmt.Sprintf(`{"cursor":%s}`, cursor)), mcp.NoCaller{})
 	if !strings.Contains(fmt.Sprint(err), "not one of this list") {
 		t.Errorf("the cursor of another list: %v", err)
 	}
@@ -109,6 +119,26 @@ func TestConflicts_B145(t *testing.T) {
 	}
 }
 
+// TestConflictsAreBounded: a server may have names of any length, and others each time.
+func TestConflictsAreBounded(t *testing.T) {
+	b := newFake()
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	for i := range 1100 {
+		uri := fmt.Sprint("x:", i, strings.Repeat("ü", 1000))
+		b.answer(mcp.MethodListResources, `{"resources":[{"uri":"`+uri+`"},{"uri":"`+uri+`"}]}`)
+		list(t, g, mcp.MethodListResources, "resources", "uri")
+	}
+	all := g.Conflicts()
+	if len(all) != 1000 {
+		t.Errorf("%d conflicts are remembered", len(all))
+	}
+	for _, c := range all {
+		if len(c.Name) > 256 || !utf8.ValidString(c.Name) {
+			t.Fatalf("%d bytes of a name are remembered: %q", len(c.Name), c.Name)
+		}
+	}
+}
+
 func TestDiscover(t *testing.T) {
 	some := newFake()
 	some.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{},"logging":{},"tasks":{},"extensions":{"io.modelcontextprotocol/tasks":{}}},"instructions":"Read."}`)
@@ -116,6 +146,8 @@ func TestDiscover(t *testing.T) {
 	other.answer(mcp.MethodDiscover, `{"capabilities":{"resources":{"subscribe":true},"completions":{}},"instructions":"Write."}`)
 	silent := newFake()
 	silent.hang(mcp.MethodDiscover)
+	wordy := newFake()
+	wordy.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{},"logging":{}},"instructions":"x`+strings.Repeat("ü", 32<<10)+`"}`)
 	const (
 		ofSome  = `{"tools":{"listChanged":true},"logging":{}}`
 		ofBoth  = `{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"completions":{},"logging":{}}`
@@ -130,6 +162,7 @@ func TestDiscover(t *testing.T) {
 		{"none", nil, unknown, ""},
 		{"one", map[string]mcp.Handler{"a": some}, ofSome, "Read."},
 		{"two", map[string]mcp.Handler{"a": some, "b": other}, ofBoth, "[a]\nRead.\n\n[b]\nWrite."},
+		{"one that is wordy", map[string]mcp.Handler{"w": wordy}, ofSome, "x" + strings.Repeat("ü", 16<<10-1)},
 		{"one that is silent", map[string]mcp.Handler{"a": some, "s": silent}, unknown, "[a]\nRead."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -74,8 +74,13 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 
 func (g *Gateway) enlist(l *listener) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	g.listeners[l] = struct{}{}
-	g.mu.Unlock()
+	for b := range l.view.entries {
+		for k := range lists {
+			g.askAgain(l.view, b, k, &l.meta)
+		}
+	}
 }
 
 func (g *Gateway) delist(l *listener) {
@@ -112,19 +117,24 @@ func (l *listener) run() error {
 }
 
 // branch begins to listen at backends that have come, and stops at those that have gone.
+// At one that has got a resource from another it listens anew.
 func (l *listener) branch() {
 	backends := l.gateway.all()
+	owners := make([]*backend, len(l.filter.ResourceSubscriptions))
+	for i, uri := range l.filter.ResourceSubscriptions {
+		owners[i] = l.gateway.ownerOf(l.view, uri)
+	}
 	for _, b := range backends {
-		if l.branches[b] != nil {
+		filter := l.share(b, owners)
+		old := l.branches[b]
+		if old != nil && !hasMore(filter.ResourceSubscriptions, old.filter.ResourceSubscriptions) ||
+			filter.Empty() && !filter.Session {
 			continue
 		}
-		filter := l.share(b)
-		if filter.Empty() && !filter.Session {
-			continue
+		if old != nil {
+			old.cancel()
 		}
-		br := &branch{listener: l, backend: b, filter: filter, settled: make(chan struct{}), pending: true}
-		l.branches[b] = br
-		l.running.Go(br.keep)
+		l.branches[b] = l.newBranch(b, filter, old != nil)
 	}
 	for b := range l.branches {
 		if !slices.Contains(backends, b) {
@@ -133,13 +143,26 @@ func (l *listener) branch() {
 	}
 }
 
+// hasMore reports whether there are URIs that were not there before. Both are in the
+// order of one filter.
+func hasMore(uris, before []string) bool {
+	for _, uri := range uris {
+		i := slices.Index(before, uri)
+		if i < 0 {
+			return true
+		}
+		before = before[i+1:]
+	}
+	return false
+}
+
 // share returns what of the filter is a backend's: resources that it lists or may have,
-// if no other one lists them.
-func (l *listener) share(b *backend) mcp.Filter {
+// if no other one lists them. Owners are who lists those of the filter.
+func (l *listener) share(b *backend, owners []*backend) mcp.Filter {
 	f := l.filter
 	f.ResourceSubscriptions = nil
-	for _, uri := range l.filter.ResourceSubscriptions {
-		if owner := l.gateway.ownerOf(l.view, uri); owner == b || owner == nil && l.mayWatch(b) {
+	for i, uri := range l.filter.ResourceSubscriptions {
+		if owners[i] == b || owners[i] == nil && l.mayWatch(b) {
 			f.ResourceSubscriptions = append(f.ResourceSubscriptions, uri)
 		}
 	}
@@ -232,7 +255,8 @@ func (l *listener) take() (list []*mcp.Notification) {
 	return list
 }
 
-// announce tells those who listen with a view that lists have changed. g.mu is held.
+// announce tells those who listen with a view that lists have changed, and has them look
+// at their branches. g.mu is held.
 func (g *Gateway) announce(view string, c changes) {
 	for l := range g.listeners {
 		if l.view.key == view {

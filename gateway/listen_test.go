@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,6 +101,10 @@ func TestListenIsSplitByRoute_B152(t *testing.T) {
 		if diff := cmp.Diff([]string{"x:1", "x:2", "x:3"}, events.ack.ResourceSubscriptions); diff != "" || !events.ack.ToolsListChanged {
 			t.Errorf("acknowledged: %+v", events.ack)
 		}
+		time.Sleep(time.Hour)
+		if n := deaf.times(mcp.MethodListen); n != 1 { // the other call wants nothing of it
+			t.Errorf("the backend that serves no listen calls was asked %d times", n)
+		}
 		first.tell(t, updated("x:1"))
 		events.want(t, mcp.NotificationResourceUpdated+" x:1")
 		other.none(t)
@@ -163,6 +168,78 @@ func TestBackendsComeAndGoForListeners(t *testing.T) {
 		g.Remove("one")
 		events.want(t, all...)
 		<-first.ctx.Done()
+	})
+}
+
+// TestResourceThatMovesIsListenedTo: from one backend to another, which is listened to for
+// other reasons already.
+func TestResourceThatMovesIsListenedTo_B152(t *testing.T) {
+	move := map[string]func(t *testing.T, g *gateway.Gateway, one, two *fake){
+		"listed elsewhere": func(t *testing.T, g *gateway.Gateway, one, two *fake) {
+			one.answer(mcp.MethodListResources, `{"resources":[]}`)
+			two.answer(mcp.MethodListResources, `{"resources":[{"uri":"x:1","name":"r"}]}`)
+			list(t, g, mcp.MethodListResources, "resources", "uri")
+		},
+		"its backend is removed": func(t *testing.T, g *gateway.Gateway, _, two *fake) {
+			two.answer(mcp.MethodListResources, `{"resources":[{"uri":"x:1","name":"r"}]}`)
+			list(t, g, mcp.MethodListResources, "resources", "uri")
+			g.Remove("one")
+		},
+	}
+	for name, move := range move {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				one, two := listed("x:1"), newFake()
+				twos := newRadio(two)
+				newRadio(one)
+				g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "two": two})
+				events, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1"],"promptsListChanged":true,"taskIds":["1"]}`)
+				defer stop()
+				before := <-twos.calls
+				move(t, g, one, two)
+				after := <-twos.calls
+				if diff := cmp.Diff([]string{"x:1"}, after.filter.ResourceSubscriptions); diff != "" {
+					t.Errorf("it is listened to for (-want +got):\n%s", diff)
+				}
+				if len(after.filter.TaskIDs)+len(events.ack.TaskIDs) > 0 {
+					t.Error("tasks are listened for, which do not pass")
+				}
+				<-before.ctx.Done()
+				events.wantOf(t, mcp.NotificationPromptsListChanged, mcp.NotificationResourceUpdated+" x:1")
+				after.tell(t, updated("x:1"))
+				events.want(t, mcp.NotificationResourceUpdated+" x:1")
+				list(t, g, mcp.MethodListResources, "resources", "uri")
+				events.none(t)
+				if len(twos.calls) != 0 {
+					t.Error("it is listened to anew for nothing")
+				}
+			})
+		})
+	}
+}
+
+// TestResourcesAreWatchedWhereTheyMayBe: of those that nobody lists only at backends that
+// tell of changes, and they are granted if one of these takes them, or the one that lists
+// them is late.
+func TestResourcesAreWatchedWhereTheyMayBe_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, still, late := newFake(), newFake(), listed("x:late")
+		ones, stills := newRadio(one), newRadio(still)
+		ones.take = func(f mcp.Filter) mcp.Filter {
+			f.ResourceSubscriptions = slices.DeleteFunc(f.ResourceSubscriptions, func(uri string) bool { return uri != "x:1" })
+			return f
+		}
+		still.answer(mcp.MethodDiscover, `{"capabilities":{"resources":{}}}`)
+		late.hang(mcp.MethodListen)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "still": still, "late": late})
+		events, stop := listen(t, g, modern, `{"toolsListChanged":true,"resourceSubscriptions":["x:1","x:2","x:late"]}`)
+		defer stop()
+		if got := (<-stills.calls).filter.ResourceSubscriptions; len(got) != 0 {
+			t.Errorf("the backend that does not tell of changes listens for %q", got)
+		}
+		if diff := cmp.Diff([]string{"x:1", "x:late"}, events.ack.ResourceSubscriptions); diff != "" {
+			t.Errorf("acknowledged (-want +got):\n%s", diff)
+		}
 	})
 }
 

@@ -63,6 +63,16 @@ func (e *ear) wantOf(t *testing.T, want ...string) {
 	e.want(t, slices.Sorted(slices.Values(want))...)
 }
 
+// took returns how many notifications there were since.
+func (e *ear) took() int {
+	synctest.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(e.told)
+	e.told = nil
+	return n
+}
+
 func (e *ear) none(t *testing.T) {
 	t.Helper()
 	e.want(t)

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -43,7 +43,7 @@ type item struct {
 	raw  []byte
 }
 
-// equals reports whether two lists hold the same; nil holds nothing.
+// equals reports whether two lists hold the same, in any order; nil holds nothing.
 func (l *list) equals(other *list) bool {
 	if other == nil || len(other.items) == 0 {
 		return len(l.items) == 0
@@ -132,14 +132,29 @@ func (p *place) advance(page *mcp.Result) bool {
 	return true
 }
 
+// errNoList says that the answer to the request for a list is something else.
+var errNoList = errors.New("the answer is no list")
+
+// itemsOf returns the items of a page. Some servers leave out an empty list, or say null.
+func itemsOf(k kind, page *mcp.Result) ([]byte, error) {
+	raw, ok := page.Lookup(members[k])
+	if page.Type() != mcp.Complete || ok && raw[0] != '[' && string(raw) != "null" {
+		return nil, &mcp.CallError{Method: methods[k], Kind: mcp.BadReply, Outcome: mcp.Answered, Err: errNoList}
+	}
+	return raw, nil
+}
+
 // add adds a page.
 func (l *list) add(k kind, first bool, page *mcp.Result) error {
+	raw, err := itemsOf(k, page)
+	if err != nil {
+		return err
+	}
 	life, public := hints(page)
 	if first {
 		l.life, l.public = life, public
 	}
 	l.life, l.public = min(l.life, life), l.public && public
-	raw, _ := page.Lookup(members[k])
 	for v := range jsonrpc.IndexedItems(raw) {
 		key, _ := v.Lookup(keys[k])
 		name, ok := jsonrpc.Unquote(key)
@@ -157,14 +172,17 @@ func (l *list) add(k kind, first bool, page *mcp.Result) error {
 	return nil
 }
 
-// seal ends a list.
+// seal ends a list. Its order does not count for the sum: some servers list in another
+// one each time.
 func (l *list) seal() {
-	h := sha256.New()
-	var size [8]byte
+	sums := make([][sha256.Size]byte, len(l.items))
 	for i := range l.items {
-		binary.BigEndian.PutUint64(size[:], uint64(len(l.items[i].raw)))
-		h.Write(size[:])
-		h.Write(l.items[i].raw)
+		sums[i] = sha256.Sum256(l.items[i].raw)
+	}
+	slices.SortFunc(sums, func(a, b [sha256.Size]byte) int { return bytes.Compare(a[:], b[:]) })
+	h := sha256.New()
+	for i := range sums {
+		h.Write(sums[i][:])
 	}
 	h.Sum(l.sum[:0])
 }
@@ -218,13 +236,12 @@ func (l *list) newRoutes(k kind, prefix string, limit int) *routes {
 		if _, there := r.items[name]; there {
 			continue
 		}
-		r.names[i], r.items[name] = name, i
-		v := jsonrpc.Trusted(it.raw)
-		var edits []jsonrpc.Edit
+		r.names[i], r.items[name], r.shown[i] = name, i, it.raw
 		if name != it.name {
-			edits = []jsonrpc.Edit{{Name: keys[k], Value: jsonrpc.AppendString(nil, name)}}
+			v := jsonrpc.Trusted(it.raw)
+			r.shown[i] = jsonrpc.AppendEdited(make([]byte, 0, len(it.raw)+len(name)), &v,
+				jsonrpc.Edit{Name: keys[k], Value: jsonrpc.AppendString(nil, name)})
 		}
-		r.shown[i] = jsonrpc.AppendEdited(make([]byte, 0, len(it.raw)+len(name)), &v, edits...)
 	}
 	return r
 }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -25,21 +26,52 @@ func (g *Gateway) read(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a string")
 	}
 	v := g.viewOf(&req.Meta)
+	a := &attempt{req, caller}
+	retry := isRetry(&req.Params)
+	if b := g.foundAt(v, uri); b != nil && retry {
+		return g.readAt(ctx, v, uri, b, a)
+	}
 	if b := g.ownerOf(v, uri); b != nil {
-		return g.deliver(ctx, b, req, caller)
+		return g.readAt(ctx, v, uri, b, a)
 	}
 	g.learn(ctx, v, &req.Meta, anyBackend, resources, templates)
 	if ctx.Err() != nil {
 		return mcp.Result{}, givenUp(ctx, req.Method)
 	}
 	if b := g.ownerOf(v, uri); b != nil {
-		return g.deliver(ctx, b, req, caller)
+		return g.readAt(ctx, v, uri, b, a)
 	}
 	candidates := g.candidates(v, uri)
-	if isRetry(&req.Params) && len(candidates) > 1 {
+	if retry && len(candidates) > 1 {
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: it is not known who has asked for input; begin anew")
 	}
-	return g.try(ctx, v, uri, candidates, &attempt{req, caller})
+	return g.try(ctx, v, uri, candidates, a)
+}
+
+// readAt reads a resource at the backend that has it. One that needs input is where the
+// retry goes, even if another one lists the resource by then.
+func (g *Gateway) readAt(ctx context.Context, v *view, uri string, b *backend, a *attempt) (mcp.Result, error) {
+	result, err := g.deliver(ctx, b, a.req, a.caller)
+	switch {
+	case err == nil && result.Type() == mcp.InputRequired:
+		g.learnOwner(v, uri, b)
+	case isNotFound(err):
+		g.mu.Lock()
+		delete(v.found, uri) // it may be elsewhere now
+		g.mu.Unlock()
+	}
+	return result, err
+}
+
+// isAnswer reports whether an error is a backend's own, be it a peer or in this process.
+func isAnswer(err error) bool {
+	_, own := errors.AsType[*jsonrpc.Error](err)
+	return own || mcp.OutcomeOf(err) == mcp.Answered
+}
+
+// isNotFound reports whether an error may say that a backend has no such resource.
+func isNotFound(err error) bool {
+	return hasCode(err, jsonrpc.CodeResourceNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound)
 }
 
 func anyBackend(*backend) bool { return true }
@@ -57,6 +89,11 @@ func (g *Gateway) ownerOf(v *view, uri string) *backend {
 	if r, ok := g.lookup(v, resources, uri); ok {
 		return r.backend
 	}
+	return g.foundAt(v, uri)
+}
+
+// foundAt returns the backend that a resource was found at, nil if it was at none.
+func (g *Gateway) foundAt(v *view, uri string) *backend {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	return v.found[uri]
@@ -81,11 +118,11 @@ func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []*ba
 		switch {
 		case ctx.Err() != nil:
 			return mcp.Result{}, err
-		case hasCode(err, jsonrpc.CodeResourceNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound):
+		case isNotFound(err):
 			if i == 0 && !lost {
 				failure = err
 			}
-		case mcp.OutcomeOf(err) == mcp.Answered:
+		case isAnswer(err):
 			return mcp.Result{}, err // it has the resource, and cannot read it
 		case !lost:
 			failure, lost = err, true
@@ -103,7 +140,7 @@ func (g *Gateway) tryOne(ctx context.Context, b *backend, last bool, a *attempt)
 	return g.deliver(ctx, b, a.req, a.caller)
 }
 
-// maxFound is how many resources that are in no list are remembered for a client.
+// maxFound is how many of view.found are remembered for a client.
 const maxFound = 100
 
 func (g *Gateway) learnOwner(v *view, uri string, b *backend) {

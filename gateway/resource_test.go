@@ -58,8 +58,40 @@ func TestResourcesAreFound(t *testing.T) {
 			t.Errorf("%s: b was asked %d times", tt.uri, asked)
 		}
 	}
+	b.fail(mcp.MethodReadResource, jsonrpc.Errorf(jsonrpc.CodeResourceNotFound, "gone"))
+	a.answer(mcp.MethodReadResource, `{"from":"a"}`)
+	_, err := g.Handle(t.Context(), request(mcp.MethodReadResource, `{"uri":"x:/3"}`), mcp.NoCaller{})
+	if jsonrpc.ToWire(err).Message != "gone" {
+		t.Errorf("a resource that has gone: %v", err)
+	}
+	moved := do(t, g, mcp.MethodReadResource, `{"uri":"x:/3"}`)
+	if from, _ := moved.LookupString("from"); from != "a" {
+		t.Errorf("afterwards it is read from %q", from)
+	}
 	if tools.times(mcp.MethodReadResource)+tools.times(mcp.MethodListResources) != 0 {
 		t.Error("a backend without resources was asked for some")
+	}
+}
+
+// TestErrorOfAResourceEndsTheSearch: a backend that cannot read it has it.
+func TestErrorOfAResourceEndsTheSearch(t *testing.T) {
+	a, b := library("a", "x:/{name}"), library("b", "y:/{name}", "x:/1")
+	a.fail(mcp.MethodReadResource, jsonrpc.Errorf(jsonrpc.CodeInternalError, "disk full"))
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b})
+	_, err := g.Handle(t.Context(), request(mcp.MethodReadResource, `{"uri":"x:/1"}`), mcp.NoCaller{})
+	if wire := jsonrpc.ToWire(err); wire.Message != "disk full" || b.times(mcp.MethodReadResource) != 0 {
+		t.Errorf("%v, and the other one was asked %d times", err, b.times(mcp.MethodReadResource))
+	}
+	a.fail(mcp.MethodReadResource, errCrashed)
+	result := do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
+	if from, _ := result.LookupString("from"); from != "b" {
+		t.Errorf("when the first one is dead it is read from %q", from)
+	}
+	g.Remove("b")
+	a.answer(mcp.MethodReadResource, `{"from":"a"}`)
+	result = do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`)
+	if from, _ := result.LookupString("from"); from != "a" {
+		t.Errorf("when the other one is removed it is read from %q", from)
 	}
 }
 
@@ -82,6 +114,28 @@ func TestRetriesGoWhereTheyBelong(t *testing.T) {
 	if a.times(mcp.MethodReadResource) != asked || b.times(mcp.MethodReadResource) != 2 {
 		t.Error("the retry went elsewhere")
 	}
+}
+
+// TestRetryGoesWhereItWasAskedFor: a resource that another backend lists meanwhile.
+func TestRetryGoesWhereItWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newFake(), listed("x:1")
+		a.handle(mcp.MethodListResources, after(5*time.Second, listed("x:1")))
+		a.answer(mcp.MethodReadResource, `{"contents":[]}`)
+		b.answer(mcp.MethodReadResource, `{"resultType":"input_required","requestState":"s","inputRequests":{}}`)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": a, "b": b})
+		list(t, g, mcp.MethodListResources, "resources", "uri")
+		do(t, g, mcp.MethodReadResource, `{"uri":"x:1"}`)
+		time.Sleep(5 * time.Second)
+		do(t, g, mcp.MethodReadResource, `{"uri":"x:1","requestState":"s","inputResponses":{}}`)
+		if at := a.times(mcp.MethodReadResource); at != 0 || b.times(mcp.MethodReadResource) != 2 {
+			t.Errorf("%d requests went to a backend that has not asked for anything", at)
+		}
+		do(t, g, mcp.MethodReadResource, `{"uri":"x:1"}`)
+		if a.times(mcp.MethodReadResource) != 1 {
+			t.Error("a new request does not go where the resource is listed")
+		}
+	})
 }
 
 // TestHungBackendDoesNotHideResources: it is left after a while if another one may have

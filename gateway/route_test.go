@@ -93,6 +93,29 @@ func TestSingleBackendHasNoPrefix(t *testing.T) {
 	}
 }
 
+// TestRemovedBackendLendsNoNames: a list that was under way then shows nothing of it that
+// would lead to another one.
+func TestRemovedBackendLendsNoNames_B145(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newFake("x", "y"), newFake("x")
+		b.handle(mcp.MethodListTools, after(time.Second, newFake("x")))
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": a, "b": b})
+		shown := make(chan []string)
+		go func() { shown <- listTools(t, g) }()
+		synctest.Wait()
+		g.Remove("a")
+		for _, name := range <-shown {
+			_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"`+name+`"}`), mcp.NoCaller{})
+			if err == nil {
+				t.Errorf("%s of a list from before leads to a backend that may not have shown it", name)
+			}
+		}
+		if diff := cmp.Diff([]string{"x"}, listTools(t, g)); diff != "" {
+			t.Errorf("then (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // TestCallBeforeAnyList: a client may know names from before a restart.
 func TestCallBeforeAnyList(t *testing.T) {
 	one, two := newFake("read"), newFake("read")
@@ -131,6 +154,52 @@ func TestCallWaitsForASlowStart(t *testing.T) {
 		_, err = g.Handle(ctx, request(mcp.MethodCallTool, `{"name":"hung__read"}`), mcp.NoCaller{})
 		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut {
 			t.Errorf("a call with a deadline: %v", err)
+		}
+	})
+}
+
+// TestToolOfANewerList: which another client was shown, or one that is not there any more.
+func TestToolOfANewerList_B146(t *testing.T) {
+	b := newFake("old")
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": newFake("old"), "b": b})
+	listTools(t, g)
+	b.setTools("old", "new")
+	if got := callTool(t, g, "b__new"); got != "new" {
+		t.Errorf("the tool is called as %q", got)
+	}
+	asked := b.times(mcp.MethodListTools)
+	callTool(t, g, "b__new")
+	b.answer(mcp.MethodListTools, `{"tools":[],"ttlMs":60000}`)
+	listTools(t, g)
+	for range 2 {
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"b__new"}`), mcp.NoCaller{})
+		if e, ok := errors.AsType[*jsonrpc.Error](err); !ok || e.Message != "Unknown tool: b__new" {
+			t.Errorf("a tool that is not in a list that is fresh: %v", err)
+		}
+	}
+	if n := b.times(mcp.MethodListTools); n != asked+1 {
+		t.Errorf("the backend was asked %d times for what is known", n-asked-1)
+	}
+}
+
+// TestSlowBackendIsFoundAmongDeadOnes: whose a shortened name is may be said late, and
+// by none that it might be of as well.
+func TestSlowBackendIsFoundAmongDeadOnes_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alike, tool := strings.Repeat("b", gateway.DefaultMaxName), strings.Repeat("t", gateway.DefaultMaxName)
+		dead, hung, slow := newFake(), newFake(), newFake(tool)
+		dead.fail(mcp.MethodListTools, errCrashed)
+		hung.hang(mcp.MethodListTools)
+		slow.handle(mcp.MethodListTools, after(5*time.Second, newFake(tool)))
+		g := newGateway(t, hurried, map[string]mcp.Handler{alike + "1": dead, alike + "2": hung, alike + "3": slow, alike + "4": dead})
+		began := time.Now()
+		if got := callTool(t, g, gateway.ExposedName(alike+"3", tool, 0)); got != tool || time.Since(began) != 5*time.Second {
+			t.Errorf("the tool is called as %q after %v", got, time.Since(began))
+		}
+		began = time.Now()
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"`+gateway.ExposedName(alike+"3", tool+"u", 0)+`"}`), mcp.NoCaller{})
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.Unreachable || time.Since(began) > gateway.DefaultLateLimit {
+			t.Errorf("a tool that none of them lists, after %v: %v", time.Since(began), err)
 		}
 	})
 }
@@ -270,20 +339,22 @@ func TestCallerIsHandedOn_B151(t *testing.T) {
 func TestTasksAreNotMade(t *testing.T) {
 	b := newFake("work")
 	g := newGateway(t, unhurried, map[string]mcp.Handler{"one": b})
-	const declared = `{"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}},"sampling":{}}`
-	meta := modern
-	meta.Capabilities = []byte(declared)
-	doAs(t, g, meta, mcp.MethodCallTool, `{"name":"work","_meta":{"io.modelcontextprotocol/clientCapabilities":`+declared+`}}`)
-	const left = `{"extensions":{"x/y":{}},"sampling":{}}`
-	last := b.lastRequest()
-	inMeta := last.Params.Get("_meta")
-	told, _ := inMeta.Lookup(mcp.MetaClientCapabilities)
-	if string(last.Meta.Capabilities) != left || string(told) != left {
-		t.Errorf("the backend is told %s, and in the params %s", last.Meta.Capabilities, told)
+	for _, slash := range []string{`/`, `\/`} {
+		declared := `{"extensions":{"io.modelcontextprotocol` + slash + `tasks":{},"x/y":{}},"sampling":{}}`
+		meta := modern
+		meta.Capabilities = []byte(declared)
+		doAs(t, g, meta, mcp.MethodCallTool, `{"name":"work","_meta":{"io.modelcontextprotocol`+slash+`clientCapabilities":`+declared+`}}`)
+		const left = `{"extensions":{"x/y":{}},"sampling":{}}`
+		last := b.lastRequest()
+		inMeta := last.Params.Get("_meta")
+		told, _ := inMeta.Lookup(mcp.MetaClientCapabilities)
+		if string(last.Meta.Capabilities) != left || string(told) != left {
+			t.Errorf("the backend is told %s, and in the params %s", last.Meta.Capabilities, told)
+		}
 	}
 	legacy := mcp.Metadata{Revision: mcp.NewestLegacy, TakesTasks: true}
 	doAs(t, g, legacy, mcp.MethodCallTool, `{"name":"work","task":{"ttl":1}}`)
-	if last = b.lastRequest(); last.Meta.TakesTasks || strings.Contains(string(last.Params.Raw()), "task") {
+	if last := b.lastRequest(); last.Meta.TakesTasks || strings.Contains(string(last.Params.Raw()), "task") {
 		t.Errorf("the backend of a legacy client gets %s", last.Params.Raw())
 	}
 	b.answer(mcp.MethodCallTool, `{"resultType":"task","taskId":"1"}`)

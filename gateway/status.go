@@ -57,13 +57,16 @@ func (g *Gateway) Status() []Status {
 // that is listed first.
 type Conflict struct {
 	List   string // the method by which it is listed
-	Name   string // the name or URI, as shown
+	Name   string // the name or URI, as shown, or how it begins
 	Shown  string // backend
 	Hidden string // backend
 }
 
-// maxConflicts is how many conflicts are remembered.
-const maxConflicts = 1000
+// Bounds of the conflicts that are remembered: how many, and how much of a name, in bytes.
+const (
+	maxConflicts    = 1000
+	maxConflictName = 256
+)
 
 // Conflicts returns the conflicts that lists have shown so far, in an order that does
 // not change. Those of backends that were removed are left out.
@@ -82,6 +85,9 @@ func (g *Gateway) Conflicts() []Conflict {
 
 // noteConflict takes up a conflict, and logs it when it is new.
 func (g *Gateway) noteConflict(c Conflict) {
+	if len(c.Name) > maxConflictName {
+		c.Name = strings.ToValidUTF8(strings.Clone(c.Name[:maxConflictName]), "")
+	}
 	g.mu.RLock()
 	_, known := g.conflicts[c]
 	full := len(g.conflicts) >= maxConflicts

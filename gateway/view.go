@@ -26,7 +26,7 @@ type view struct {
 	// Guarded by Gateway.mu.
 	entries map[*backend]*entry
 	bytes   int
-	found   map[string]*backend // resources in no list, by URI
+	found   map[string]*backend // by URI: of resources in no list, or that needed input
 }
 
 // An entry is what one backend has shown. It is guarded by Gateway.mu.
@@ -35,7 +35,11 @@ type entry struct {
 	canAt   time.Time     // when it was told
 	lists   [lists]*list  // nil for those not known
 	fresh   [lists]time.Time
-	changes [lists]int // how often a list was said to have changed
+	changes [lists]int       // how often a list was said to have changed
+	told    [lists]time.Time // when its coming late was told of
+	telling [lists]bool      // it will be told of again
+	misses  [lists]int       // how often in a row it could not be had
+	asking  [lists]bool      // it will be asked for again
 	flights [kinds]*flight
 	next    [kinds]*flight // those that wait for the one in flight to land
 }
@@ -127,6 +131,19 @@ func (v *view) entry(b *backend) *entry {
 	return e
 }
 
+// weight is what counts of an entry as kept.
+func (e *entry) weight() (n int) {
+	if e.can != nil {
+		n = len(e.can.instructions)
+	}
+	for _, l := range e.lists {
+		if l != nil {
+			n += l.weight()
+		}
+	}
+	return n
+}
+
 // layers are a view and that of its class, for what the first one does not know.
 type layers [2]*view
 
@@ -185,17 +202,17 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 			continue
 		}
 		e := layer.entry(b)
+		size := -e.weight()
 		if f.can != nil {
 			e.can, e.canAt = f.can, time.Now()
 		}
-		if k == discovery || f.list == nil {
-			continue
+		if f.list != nil {
+			if k == resources && !f.list.equals(e.lists[k]) {
+				g.announce(layer.key, 0) // which backend is listened to for one
+			}
+			e.lists[k] = f.list
 		}
-		size := f.list.weight()
-		if old := e.lists[k]; old != nil {
-			size -= old.weight()
-		}
-		e.lists[k] = f.list
+		size += e.weight()
 		if g.views[layer.key] != layer {
 			continue // it has been forgotten meanwhile
 		}
@@ -245,12 +262,8 @@ func (g *Gateway) doubt(b *backend) {
 func (g *Gateway) forget(b *backend) {
 	for _, v := range g.views {
 		if e := v.entries[b]; e != nil {
-			for _, l := range e.lists {
-				if l != nil {
-					v.bytes -= l.weight()
-					g.kept -= l.weight()
-				}
-			}
+			v.bytes -= e.weight()
+			g.kept -= e.weight()
 			for _, f := range e.next {
 				if f != nil {
 					f.err = closed(mcp.MethodDiscover)

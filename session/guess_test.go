@@ -134,6 +134,44 @@ func TestQuestionMovesToTheListenCallThatReplacesItsOwn_B151(t *testing.T) {
 	}
 }
 
+// TestErrorThatIsTheAnswerWaitsForNothing: of a user, or of the only call that can have
+// been meant.
+func TestErrorThatIsTheAnswerWaitsForNothing_B151(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		code   int
+		others int // calls of the same client
+		wait   time.Duration
+	}{
+		{"the only call", -32603, 0, 0},
+		{"a user says no", -1, 1, 0},
+		{"one of two calls", -32603, 1, 500 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, started := held()
+				c := connected(t, w, asksEverything)
+				for range tt.others {
+					handle(t, c, toolCall(legacyMeta("a", "")), answering("another"))
+					receive(t, "another call", started)
+				}
+				refusing := newListener()
+				refusing.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+					return mcp.Result{}, &jsonrpc.Error{Code: tt.code}
+				}
+				handle(t, c, toolCall(legacyMeta("a", "")), refusing)
+				receive(t, "the call", started)
+				began := time.Now()
+				c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
+				w.await(t, 1, "reply")
+				if took := time.Since(began); took != tt.wait {
+					t.Errorf("the answer takes %v, want %v", took, tt.wait)
+				}
+			})
+		})
+	}
+}
+
 // TestQuestionThatCameOnItsCallDoesNotMove: it is that call's for certain.
 func TestQuestionThatCameOnItsCallDoesNotMove(t *testing.T) {
 	w, started := held()

@@ -351,3 +351,52 @@ func wordIn(question string) string {
 	}
 	return ""
 }
+
+// TestServerThatReadsLateIsToldFirst: a question fails when the server has been told that
+// its call was left, also if there was no room for that at once.
+func TestServerThatReadsLateIsToldFirst_B151(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 5 {
+			conn, p := connect(t, transport.DialOptions{Capabilities: []byte(`{"elicitation":{}}`)}, transport.LineOptions{MaxQueue: 64 << 10})
+			l := newListener()
+			asked := make(chan struct{})
+			l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+				close(asked)
+				<-ctx.Done()
+				return mcp.Result{}, ctx.Err()
+			}
+			meta := legacyMeta("a")
+			meta.Capabilities = []byte(`{"elicitation":{}}`)
+			ctx, cancel := context.WithCancel(t.Context())
+			c := startWith(ctx, t, conn, &mcp.Request{Method: mcp.MethodCallTool, Params: jsonrpc.Trusted([]byte(`{"name":"x"}`)), Meta: meta}, l)
+			p.expect(mcp.MethodCallTool)
+			p.say(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"?"}}`)
+			<-asked
+			large := toolCall(meta)
+			large.Params = jsonrpc.Trusted([]byte(`{"name":"` + strings.Repeat("x", 64<<10-100) + `"}`)) // leaves no room
+			for range 3 {                                                                                // of which one is being written
+				start(t, conn, large, mcp.NoCaller{})
+			}
+			synctest.Wait()
+			cancel()
+			<-c.done
+			time.Sleep(time.Second)
+			var got []string
+			for len(got) < 2 {
+				switch m := p.message(); {
+				case m.Kind == jsonrpc.Response:
+					got = append(got, "answer")
+				case string(m.Method) == mcp.NotificationCancelled:
+					got = append(got, "cancelled")
+				}
+			}
+			if got[0] != "cancelled" {
+				t.Errorf("the server is sent %q", got)
+			}
+			go p.drain()
+			if err := conn.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

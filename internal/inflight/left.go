@@ -1,6 +1,7 @@
 package inflight
 
 import (
+	"sync"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -88,7 +89,8 @@ func (c *Call) Then(f func()) {
 	c.settle()
 }
 
-// settle does what is to be done after the end, if that has come.
+// settle does what is to be done after the end, if that has come: all at once, since the
+// peer may be slow to take each answer.
 func (c *Call) settle() {
 	c.mu.Lock()
 	if !c.ended || c.telling {
@@ -98,8 +100,10 @@ func (c *Call) settle() {
 	then := c.then
 	c.then = nil
 	c.mu.Unlock()
+	var running sync.WaitGroup
+	defer running.Wait()
 	for _, f := range then {
-		f()
+		running.Go(f)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,4 +159,25 @@ func TestCallsOfAClientAreInFlight_B151(t *testing.T) {
 	if got := calls.Of("a", func(*inflight.Call) bool { return true }); got != first {
 		t.Errorf("got %v", got)
 	}
+}
+
+// TestWhatFollowsTheEndDoesNotWaitForEachOther: one answer may take as long as a peer that
+// does not read.
+func TestWhatFollowsTheEndDoesNotWaitForEachOther_B151(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls inflight.Calls
+		call := start(t, &calls, tool("a"))
+		var done atomic.Int32
+		for range 3 {
+			call.Then(func() {
+				time.Sleep(time.Second)
+				done.Add(1)
+			})
+		}
+		began := time.Now()
+		call.End()
+		if took := time.Since(began); took != time.Second || done.Load() != 3 {
+			t.Errorf("after %v %d of 3 are done", took, done.Load())
+		}
+	})
 }

@@ -167,6 +167,42 @@ func TestPostThatIsAnsweredLate(t *testing.T) {
 	}
 }
 
+// TestCancellationIsTakenBeforeTheAnswer: also by a server that takes its time.
+func TestCancellationIsTakenBeforeTheAnswer_B151(t *testing.T) {
+	answered, order := make(chan struct{}), make(chan string, 2)
+	s := newOldServer(t, endpointIs("/m"), atCalls(func(s *oldServer, w http.ResponseWriter, m *jsonrpc.Message) {
+		switch {
+		case m.Kind == jsonrpc.Response:
+			close(answered)
+			order <- "answer"
+		case string(m.Method) == mcp.NotificationCancelled:
+			select {
+			case <-answered:
+			case <-time.After(20 * time.Millisecond):
+			}
+			order <- "cancellation"
+		default:
+			s.stream <- event(`{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":` + question + `}`)
+		}
+		w.WriteHeader(http.StatusAccepted)
+	}))
+	opts := knownEra(mcp.Legacy)
+	opts.Capabilities = []byte(`{"elicitation":{}}`)
+	c := dialSSE(t, s.url, opts)
+	ctx, cancel := context.WithCancel(t.Context())
+	asked := callerFunc(func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+		cancel()
+		<-ctx.Done()
+		return mcp.Result{}, ctx.Err()
+	})
+	if _, err := callWithin(ctx, c, asked); err == nil {
+		t.Error("the call succeeds")
+	}
+	if first, second := await(t, order), await(t, order); first != "cancellation" || second != "answer" {
+		t.Errorf("the server takes the %s, then the %s", first, second)
+	}
+}
+
 // callerFunc is a caller that can be asked.
 type callerFunc func(context.Context, *mcp.Request) (mcp.Result, error)
 

@@ -1,0 +1,120 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// TestLateListsEndSomeTime: a client that asks whenever it is told of a change is not told
+// for ever.
+func TestLateListsEndSomeTime_B149(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		late     time.Duration
+		list     func(n int) *fake
+		min, max int // how often it is told in an hour
+	}{
+		{"another order each time", 5 * time.Second, func(n int) *fake {
+			names := []string{"x", "y", "z"}
+			return newFake(append(names[n%3:], names[:n%3]...)...)
+		}, 1, 2},
+		{"another list each time", 5 * time.Second, func(n int) *fake { return newFake(fmt.Sprint("x", n)) }, 100, 125},
+		{"another list each time, hardly late", 300 * time.Millisecond, func(n int) *fake { return newFake(fmt.Sprint("x", n)) }, 100, 125},
+		{"another list once", 5 * time.Second, func(n int) *fake { return newFake(fmt.Sprint("x", min(n, 2))) }, 2, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFake()
+				n := 0
+				b.handle(mcp.MethodListTools, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+					n++
+					return after(tt.late, tt.list(n))(ctx, req, caller)
+				})
+				g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+				events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+				defer stop()
+				told := 0
+				for range 2 { // the second time it is known
+					listTools(t, g)
+				}
+				for range 60 * 60 {
+					time.Sleep(time.Second)
+					if events.took() > 0 {
+						told++
+						listTools(t, g)
+					}
+				}
+				if told < tt.min || told > tt.max {
+					t.Errorf("in an hour the client is told %d times, want %d to %d", told, tt.min, tt.max)
+				}
+			})
+		})
+	}
+}
+
+// TestMissingListIsAskedForAgain: a client that listens is told when a list is there that
+// was not, also if the backend itself tells nothing.
+func TestMissingListIsAskedForAgain_B149(t *testing.T) {
+	starting := jsonrpc.Errorf(jsonrpc.CodeInternalError, "starting")
+	for _, tt := range []struct {
+		name   string
+		broken []string // methods
+		err    error
+		heard  bool // the backend serves listen calls afterwards
+		first  bool // the list is asked for before the client listens
+	}{
+		{"dead, and does not serve listen calls", []string{mcp.MethodDiscover, mcp.MethodListTools, mcp.MethodListen}, errCrashed, false, true},
+		{"dead when the client listens", []string{mcp.MethodDiscover, mcp.MethodListTools, mcp.MethodListen}, errCrashed, false, false},
+		{"no list at first", []string{mcp.MethodListTools}, starting, true, true},
+		{"no list when the client listens", []string{mcp.MethodListTools}, starting, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newFake()
+				newRadio(b)
+				if !tt.heard {
+					b.fail(mcp.MethodListen, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found"))
+				}
+				whole := map[string]mcp.HandlerFunc{}
+				for _, method := range tt.broken {
+					whole[method] = b.on[method]
+					b.fail(method, tt.err)
+				}
+				g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+				if tt.first {
+					listTools(t, g)
+				}
+				events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+				if !tt.first {
+					listTools(t, g)
+				}
+				before := b.times(mcp.MethodDiscover)
+				time.Sleep(time.Hour)
+				events.none(t)
+				if n := b.times(mcp.MethodDiscover) - before; n > 30 {
+					t.Errorf("in an hour it is asked %d times", n)
+				}
+				for method, h := range whole {
+					b.handle(method, h)
+				}
+				b.setTools("x")
+				time.Sleep(10 * time.Minute)
+				events.want(t, mcp.NotificationToolsListChanged)
+				b.fail(mcp.MethodListTools, tt.err)
+				listTools(t, g)
+				stop()
+				before = b.times(mcp.MethodListTools)
+				time.Sleep(time.Hour)
+				if b.times(mcp.MethodListTools) != before {
+					t.Error("it is asked for a list that nobody awaits")
+				}
+			})
+		})
+	}
+}
