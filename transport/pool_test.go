@@ -361,6 +361,48 @@ func TestPoolBacksOff_B052_R2(t *testing.T) {
 	})
 }
 
+// TestRefusedClientHarmsNoOthers: what a server says to the handshake of one client is
+// about that client.
+func TestRefusedClientHarmsNoOthers(t *testing.T) {
+	peer := jsonrpc.Trusted([]byte(`{"code":-32602,"message":"not you"}`))
+	for _, known := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &farm{era: mcp.Legacy, dialed: func(_ int, e *fakeEdge) error {
+				time.Sleep(time.Second)
+				if strings.Contains(string(e.told.Capabilities), "sampling") {
+					return jsonrpc.ReadError(&peer)
+				}
+				return nil
+			}}
+			p := newPool(t, f, transport.PoolOptions{Isolation: transport.PerClient})
+			refused, other := asking(legacyMeta("a"), "sampling"), legacyMeta("b")
+			if known { // the era of the server
+				if err := get(t, p, legacyMeta("c")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := len(f.all())
+			first := start(t, p, toolCall(refused), mcp.NoCaller{})
+			synctest.Wait()
+			second := start(t, p, toolCall(other), mcp.NoCaller{})
+			if e := first.failure(t); e.Kind != mcp.Unreachable || !strings.Contains(e.Error(), "not you") {
+				t.Errorf("the first failed with %v", e)
+			}
+			if _, err := second.wait(t); err != nil {
+				t.Errorf("the other client: %v", err)
+			}
+			for range 3 {
+				if err := get(t, p, refused); mcp.OutcomeOf(err) != mcp.NotSent {
+					t.Errorf("the first client: %v", err)
+				}
+			}
+			if n := len(f.all()) - before; n > 3 { // one of the other's, and the first's wait is 0.5 s
+				t.Errorf("%d attempts", n)
+			}
+		})
+	}
+}
+
 // TestFailedHandshakeIsNoAnswer_B148: what the server said to initialize is not
 // what it said to the call.
 func TestFailedHandshakeIsNoAnswer_B148(t *testing.T) {

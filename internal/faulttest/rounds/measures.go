@@ -116,7 +116,7 @@ func (m *measurement) crashLoops(ctx context.Context) error {
 		m.add("R2 "+loop.name, "processor time", fmt.Sprintf("%.2f %%", 100*load), fmt.Sprintf("%.0f %%", 100*maxLoopLoad), load > maxLoopLoad)
 		most := startsWithin(passed)
 		m.add("R2 "+loop.name, fmt.Sprintf("starts in %v", passed.Round(time.Second)), fmt.Sprint(child.Starts()),
-			fmt.Sprintf("%d, %d in %v", most, maxLoopStarts, client.DefaultWindow), child.Starts() > most)
+			fmt.Sprintf("%d, that of %d in %v", most, maxLoopStarts, client.DefaultWindow), child.Starts() > most)
 	}
 	return nil
 }
