@@ -12,11 +12,16 @@ import (
 )
 
 // A call that is in the ledger once too often was executed twice, or without
-// having been made.
+// having been made. Which of those after a kill is the first that is executed is a matter
+// of time: a call that is quicker than the news of the kill is lost.
 func TestWhatIsExecutedTwiceIsFound(t *testing.T) {
 	dir := t.TempDir()
 	child := &faulttest.Child{Dir: dir}
-	for _, id := range []string{"0-again0", "foreign"} {
+	ids := []string{"foreign"}
+	for i := range 50 {
+		ids = append(ids, fmt.Sprintf("0-again%d", i))
+	}
+	for _, id := range ids {
 		if err := child.Ledger().Record(id); err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +30,8 @@ func TestWhatIsExecutedTwiceIsFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Twice != 1 || len(f.Problems) != 2 {
+	problems := strings.Join(f.Problems, "\n")
+	if f.Twice == 0 || strings.Count(problems, "2 times") != f.Twice || !strings.Contains(problems, "the call foreign was executed and never made") {
 		t.Errorf("%d executed twice; %q", f.Twice, f.Problems)
 	}
 	if f.Calls < 4 || len(f.Recovery) != 2 {
