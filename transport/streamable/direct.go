@@ -73,6 +73,9 @@ func (t *trip) direct(ctx context.Context, sending *tripContext, hangup context.
 	case !inTime() && h == nil:
 		rest, err = resp.Body, context.DeadlineExceeded
 	default:
+		if h != nil {
+			h.over = true // also for the requests that resume the stream
+		}
 		// From here on the reply may outlive ctx a little, as others do.
 		t.goOn(hangup, func() io.ReadCloser { return t.answer(sending, resp) })
 		return nil

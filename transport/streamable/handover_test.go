@@ -81,6 +81,30 @@ func TestLegacyCallIsAskedWhileItWaits(t *testing.T) {
 	}
 }
 
+// TestLegacyStreamIsResumedOnANewConnection: nobody is left then to hand a request over
+// to.
+func TestLegacyStreamIsResumedOnANewConnection_B109(t *testing.T) {
+	p := newPeer(t, legacyPeer("2025-11-25", "s", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		switch {
+		case r.Method == "GET" && r.Header.Get("Last-Event-ID") == "":
+			w.Header().Set("Connection", "close")
+			w.WriteHeader(http.StatusMethodNotAllowed)
+		case r.Method == "GET":
+			writeStream(w, "data: "+`{"jsonrpc":"2.0","id":`+r.Header.Get("Last-Event-ID")+`,"result":{"content":[]}}`+"\n\n")
+		case string(m.Method) == mcp.MethodCallTool:
+			writeStream(w, "id: "+m.ID.String()+"\nretry: 1\ndata:\n\n")
+			panic(http.ErrAbortHandler)
+		default:
+			justAnswer(w, r, m)
+		}
+	}))
+	c := dial(t, p.url, knownEra(mcp.Legacy))
+	list(t, c)
+	if result, err := call(t, c, mcp.NoCaller{}); result != `{"content":[]}` {
+		t.Errorf("%s, %v", result, err)
+	}
+}
+
 // TestLegacyServerIsToldBeforeItsClientHangsUp, wherever its reply is.
 func TestLegacyServerIsToldBeforeItsClientHangsUp(t *testing.T) {
 	for _, tt := range beginnings {

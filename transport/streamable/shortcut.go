@@ -96,7 +96,7 @@ func (s *shortcut) RoundTrip(req *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		resp, err := s.exchange(c, req)
-		if _, unsent := errors.AsType[*unsentError](err); !unsent || !c.kept || req.Context().Err() != nil {
+		if err == nil || !c.kept || !c.mayRepeat(req, err) || req.Context().Err() != nil {
 			return resp, err
 		}
 		// The connection broke while nobody looked.

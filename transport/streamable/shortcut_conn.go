@@ -63,6 +63,14 @@ func (e *unsentError) Error() string { return e.err.Error() }
 // Unwrap returns the error of the network.
 func (e *unsentError) Unwrap() error { return e.err }
 
+// mayRepeat reports whether a request that failed on a kept connection may be made again:
+// nothing of it was sent, or it is a GET and nothing came for it. The latter is what
+// net/http does.
+func (c *shortConn) mayRepeat(req *http.Request, err error) bool {
+	_, unsent := errors.AsType[*unsentError](err)
+	return unsent || req.Method == http.MethodGet && c.left == c.limit
+}
+
 // send writes a request, whose head is in c.
 func (c *shortConn) send(req *http.Request) error {
 	c.sent, c.late = 0, nil

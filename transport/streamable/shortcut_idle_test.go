@@ -247,6 +247,41 @@ func arrival(t *testing.T, conn *net.TCPConn) {
 	}
 }
 
+// TestShortcutRepeatsWhatIsSafeToRepeat: a server may close a kept connection just when a
+// request comes. A GET that nothing came for is made again, as by net/http; a POST may have
+// been executed.
+func TestShortcutRepeatsWhatIsSafeToRepeat_P2(t *testing.T) {
+	for _, tt := range []struct {
+		name, method string
+		begun        string // of the reply that the connection ends in
+		ok           bool
+	}{
+		{"a GET", "GET", "", true},
+		{"a GET that was answered", "GET", "HTTP/1.1 2", false},
+		{"a POST", "POST", "", false},
+		{"a DELETE", "DELETE", "", false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			requests := 0
+			k := keeping(t, nil, func(conn net.Conn, _ *http.Request) bool {
+				if requests++; requests == 2 {
+					_, _ = io.WriteString(conn, tt.begun)
+					return false
+				}
+				return wholeOnWire(conn, "200 OK", "", "{}")
+			})
+			k.fetch(t)
+			got, err := roundTrip(k, newRequest(t, tt.method, k.address, ""))
+			if ok := err == nil && got.Body == "{}"; ok != tt.ok {
+				t.Errorf("%+v, %v", got, err)
+			}
+			if want := 2 + map[bool]int{true: 1}[tt.ok]; requests != want {
+				t.Errorf("%d requests came, want %d", requests, want)
+			}
+		})
+	}
+}
+
 // TestShortcutPassesOverDeadConnections: what a server has closed, or has said
 // unasked, after its reply is noticed before a request is sent there.
 func TestShortcutPassesOverDeadConnections(t *testing.T) {
