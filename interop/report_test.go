@@ -84,6 +84,30 @@ mcpsplice/http/ts2/call  documented for our server
 	}
 }
 
+// TestStrangeControls: only what others do among themselves is looked at twice.
+func TestStrangeControls(t *testing.T) {
+	expectations, err := readExpectations(strings.NewReader("everything/stdio/ts2/call  documented\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		row   string
+		check check
+		want  bool
+	}{
+		{"everything/stdio/ts2", check{Name: "big"}, true},
+		{"everything/stdio/ts2", check{Name: "big", OK: true}, false},
+		{"everything/stdio/ts2", check{Name: "call"}, false},
+		{"everything/A/ts2", check{Name: "big"}, false},
+		{"mcpsplice/stdio/ts2", check{Name: "big"}, false},
+		{"everything/stdio/splice", check{Name: "big"}, false},
+	} {
+		if got := strange(rowNamed(t, tt.row), []check{{Name: "list", OK: true}, tt.check}, expectations); got != tt.want {
+			t.Errorf("%s, %+v: %v", tt.row, tt.check, got)
+		}
+	}
+}
+
 // A whole run finds lines that name nothing, and exclamation marks that nothing shows.
 func TestStaleExpectations(t *testing.T) {
 	expectations, err := readExpectations(strings.NewReader(`
