@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 		"## Targets", "not measured", "## Streamable HTTP, 2026-07-28, 64 KiB", "## stdio, 2026-07-28, 100 B",
 		"| 2 | floor |", "| 2 | floor-typed |", "| floor-bridge |", "## Heap per call", "## Subscriptions over HTTP", "| floor-listen |",
 		"## Clients of `floor`, HTTP, 2026-07-28, 64 KiB", "| 2 | raw |",
-		"| 2 | raw-typed |",
+		"| 2 | raw-copied |", "| 2 | raw-typed |",
 		"| CPU per call | × raw | × raw-typed | × net-http | p50 |", "| CPU per call | × raw | × raw-typed | p50 |",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -54,9 +54,9 @@ func TestRun(t *testing.T) {
 		err = json.Unmarshal(b, &r)
 	}
 	// Two repetitions of two contestants over two transports in two cells, of one
-	// bridge in four, of two clients over two transports in two, and of two over one
+	// bridge in four, of three clients over two transports in two, and of two over one
 	// each.
-	if want := 2 * (2*2*2 + 4 + 6*2); err != nil || len(r.Loads) != want {
+	if want := 2 * (2*2*2 + 4 + 8*2); err != nil || len(r.Loads) != want {
 		t.Errorf("-json: %d loads, %v; want %d", len(r.Loads), err, want)
 	}
 	for _, l := range r.Loads {

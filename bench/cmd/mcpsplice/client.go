@@ -59,7 +59,8 @@ func typedCall(ctx context.Context, c *client.Client, text string) (string, erro
 func rawCall(c *client.Client, text string) func(context.Context, string) (string, error) {
 	quoted := jsonrpc.AppendString(nil, text)
 	params := append([]byte(`{"name":"`+wire.ToolName+`","arguments":{"text":`), quoted...)
-	req := &mcp.Request{Method: mcp.MethodCallTool, Params: jsonrpc.Trusted(append(params, "}}"...))}
+	indexed := jsonrpc.Trusted(append(params, "}}"...))
+	req := &mcp.Request{Method: mcp.MethodCallTool, Params: indexed.Indexed()} // as those that an edge has received
 	return func(ctx context.Context, text string) (string, error) {
 		result, err := c.Handle(ctx, req, mcp.NoCaller{})
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 // Names of clients that others are compared with, or that the targets are about.
 const (
 	RawClient          = "raw"
+	RawCopied          = "raw-copied"
 	RawTyped           = "raw-typed"
 	RawApart           = "raw-apart"
 	NetHTTP            = "net-http"
@@ -47,6 +48,7 @@ func (c *Client) Goes(http bool) bool { return http && !c.StdioOnly || !http && 
 func Clients() []Client {
 	return []Client{
 		{Name: RawClient, Program: peers, Kind: "raw", Revisions: both},
+		{Name: RawCopied, Program: peers, Kind: drive.Copied, Revisions: both},
 		{Name: RawTyped, Program: peers, Kind: drive.Typed, Revisions: both},
 		{Name: RawApart, Program: peers, Kind: drive.Apart, StdioOnly: true, Revisions: both},
 		{Name: NetHTTP, Program: peers, Kind: drive.NetHTTP, HTTPOnly: true, Revisions: both},
@@ -58,12 +60,14 @@ func Clients() []Client {
 	}
 }
 
+// clientLimits are the clients that always take part.
+var clientLimits = []string{RawClient, RawCopied, RawTyped, RawApart, NetHTTP}
+
 // SelectClients returns the clients whose name matches, and the limits. Scripts take
 // part if they are there.
 func SelectClients(all []Client, name *regexp.Regexp, scripts bool) []Client {
 	return slices.DeleteFunc(slices.Clone(all), func(c Client) bool {
-		limit := c.Name == RawClient || c.Name == RawTyped || c.Name == RawApart || c.Name == NetHTTP
-		return c.Script && !scripts || !limit && !name.MatchString(c.Name)
+		return c.Script && !scripts || !slices.Contains(clientLimits, c.Name) && !name.MatchString(c.Name)
 	})
 }
 

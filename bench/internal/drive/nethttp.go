@@ -11,13 +11,18 @@ import (
 	"github.com/mcpsplice/mcpsplice/bench/internal/wire"
 )
 
-// ConnectPlain connects the raw client, or one of the kind [NetHTTP], [Typed] or [Apart].
+// ConnectPlain connects the raw client, or one of the kind [NetHTTP], [Copied], [Typed]
+// or [Apart].
 func ConnectPlain(ctx context.Context, t *Task) (Runner, error) {
 	if t.Kind == NetHTTP {
 		return connectNetHTTP(t)
 	}
 	return ConnectRaw(ctx, t)
 }
+
+// Copied is the kind of the raw client that copies the text for each call, and that of
+// each reply, and looks at neither: no client whose callers have strings costs less.
+const Copied = "copied"
 
 // Typed is the kind of the raw client that quotes the text for each call, checks each
 // reply and decodes its text: the limit of clients that do.

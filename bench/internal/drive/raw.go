@@ -12,7 +12,9 @@ import (
 
 // ConnectRaw connects the raw client, which is what the others are compared with.
 func ConnectRaw(_ context.Context, t *Task) (Runner, error) {
-	peer := raw.Peer{Revision: t.Revision, Typed: t.Kind == Typed || t.Kind == Apart, Apart: t.Kind == Apart}
+	peer := raw.Peer{
+		Revision: t.Revision, Copied: t.Kind == Copied, Typed: t.Kind == Typed || t.Kind == Apart, Apart: t.Kind == Apart,
+	}
 	if t.Addr != "" {
 		c := raw.NewHTTP(t.Addr, peer)
 		return c, c.Open()

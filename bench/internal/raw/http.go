@@ -127,8 +127,11 @@ func (h *HTTP) Run(l Load) (*Sample, error) {
 	workers := make([]*worker, l.InFlight)
 	for i := range workers {
 		workers[i] = &worker{slot: i, turn: h.turn, conn: h.conns[i], request: first.Clone(), shape: h.shape}
-		if h.peer.Typed {
+		switch {
+		case h.peer.Typed:
 			workers[i].typed = newTypedCall(h.peer.Revision, l.Text, &h.endpoint)
+		case h.peer.Copied:
+			workers[i].copied = newCopiedCall(l.Text)
 		}
 	}
 	quota := newQuota(l)
@@ -178,7 +181,8 @@ type worker struct {
 	conn      *conn
 	request   *wire.Message
 	shape     *shape
-	typed     *typedCall // nil: the request is sent as it is
+	typed     *typedCall  // nil: the request is sent as it is
+	copied    *copiedCall // nil: as it is
 	latencies []time.Duration
 	err       error
 }
@@ -209,7 +213,8 @@ func (w *worker) call(id int64) (time.Time, error) {
 		return time.Now(), err
 	}
 	w.request.SetID(id)
-	r, err := w.conn.do(w.request.Bytes)
+	r, err := w.conn.do(w.copied.request(w.request.Bytes))
+	w.copied.keep(r.body)
 	done := time.Now()
 	if err == nil {
 		err = r.check(w.shape, id)

@@ -128,8 +128,11 @@ func (p *Pipe) Run(l Load) (*Sample, error) {
 	w := &window{pipe: p, slots: make([]*slot, l.InFlight)}
 	for i := range w.slots {
 		w.slots[i] = &slot{turn: p.turn, request: line.Clone()}
-		if p.peer.Typed {
+		switch {
+		case p.peer.Typed:
 			w.slots[i].typed = newTypedCall(p.peer.Revision, l.Text, nil)
+		case p.peer.Copied:
+			w.slots[i].copied = newCopiedCall(l.Text)
 		}
 	}
 	if p.peer.Typed {
@@ -170,6 +173,7 @@ type slot struct {
 	turn    int64
 	request *wire.Message
 	typed   *typedCall   // that writes the requests; nil: they are sent as they are
+	copied  *copiedCall  // nil: they are sent as they are
 	id      atomic.Int64 // of the call in flight, 0 for none
 	sent    atomic.Int64 // nanoseconds since the epoch of the load
 }
@@ -260,7 +264,7 @@ func (w *window) runApart(q *quota) error {
 func (w *window) runCallers(q *quota) error {
 	epoch := time.Now()
 	var (
-		writing sync.Mutex
+		joint   = joint{w: w.pipe.stdin}
 		callers sync.WaitGroup
 		turns   = make([]chan struct{}, len(w.slots))
 		failed  = make(chan error, len(w.slots))
@@ -270,10 +274,7 @@ func (w *window) runCallers(q *quota) error {
 		turns[i] = make(chan struct{}, 1)
 		callers.Go(func() {
 			for range turns[i] {
-				writing.Lock()
-				_, err := w.pipe.stdin.Write(w.next(i, time.Since(epoch)))
-				writing.Unlock()
-				if err != nil {
+				if err := joint.write(w.next(i, time.Since(epoch))); err != nil {
 					failed <- fmt.Errorf("writing: %w", err)
 					w.pipe.stdout.Close() // ends the reader
 					return
@@ -319,7 +320,7 @@ func (w *window) next(i int, now time.Duration) []byte {
 		return s.typed.request(id)
 	}
 	s.request.SetID(id)
-	return s.request.Bytes
+	return s.copied.request(s.request.Bytes)
 }
 
 // receive reads one line and returns the slot that it answers. A line that
@@ -337,6 +338,7 @@ func (w *window) receive(epoch time.Time) (i int, ok bool, err error) {
 	if id < wire.FirstID || i >= len(w.slots) || !w.slots[i].id.CompareAndSwap(id, 0) {
 		return 0, false, fmt.Errorf("nothing with id %d is in flight", id)
 	}
+	w.slots[i].copied.keep(line)
 	w.latencies = append(w.latencies, time.Since(epoch)-time.Duration(w.slots[i].sent.Load()))
 	return i, true, nil
 }

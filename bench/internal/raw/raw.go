@@ -28,11 +28,19 @@ type Load struct {
 type Sample struct {
 	Calls     int
 	Elapsed   time.Duration
-	Latencies []time.Duration // sorted
+	Latencies []time.Duration
+
+	sorted bool
 }
 
-// Quantile returns the latency that a share q of the calls did not exceed.
+// Quantile returns the latency that a share q of the calls did not exceed. It sorts
+// them, which is to cost nothing of what a client's calls cost, and hence must come
+// after the client's processor time was taken.
 func (s *Sample) Quantile(q float64) time.Duration {
+	if !s.sorted {
+		slices.Sort(s.Latencies)
+		s.sorted = true
+	}
 	if len(s.Latencies) == 0 {
 		return 0
 	}
@@ -42,7 +50,6 @@ func (s *Sample) Quantile(q float64) time.Duration {
 // NewSample returns the sample of calls with these latencies.
 func NewSample(elapsed time.Duration, latencies ...[]time.Duration) *Sample {
 	all := slices.Concat(latencies...)
-	slices.Sort(all)
 	return &Sample{Calls: len(all), Elapsed: elapsed, Latencies: all}
 }
 
@@ -62,6 +69,10 @@ type Peer struct {
 	Revision wire.Revision
 	// Echo marks a server that knows no MCP and gives every byte back.
 	Echo bool
+	// Copied has the client copy the text of each call into its request, and that of
+	// each reply into a string of its own, without a look at either: what no client can
+	// leave out whose callers have strings.
+	Copied bool
 	// Typed has the client quote the text for each call and decode that of each
 	// reply, as a client with Go types must.
 	Typed bool
