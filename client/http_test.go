@@ -32,6 +32,7 @@ type site struct {
 	hear  func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message)      // a listen call; nil refuses it
 	other func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool // reports whether it has answered
 	lost  func(session string) bool                                             // the session is not known
+	gone  func()                                                                // a session is ended
 }
 
 func newSite(t *testing.T, s *site) *site {
@@ -57,6 +58,9 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		s.get(w, r, n)
 		return
+	}
+	if r.Method == http.MethodDelete && s.gone != nil {
+		s.gone()
 	}
 	body, err := io.ReadAll(r.Body)
 	var m jsonrpc.Message
@@ -437,6 +441,82 @@ func TestServerOfAnotherEra(t *testing.T) {
 				if got := c.Verdict().Era; got != era {
 					t.Errorf("the server is %v, and taken for %v", era, got)
 				}
+			}
+		})
+	}
+}
+
+// TestCallsOfAReplacedConnectionGoOn: a server that turns out to be another one, as in
+// the middle of an upgrade, may still work on calls that it took before.
+func TestCallsOfAReplacedConnectionGoOn(t *testing.T) {
+	for _, closed := range []bool{false, true} {
+		t.Run(fmt.Sprintf("closed meanwhile: %v", closed), func(t *testing.T) {
+			var modern atomic.Bool
+			var deleted, executed atomic.Int64
+			working, finish := make(chan struct{}), make(chan struct{})
+			s := newSite(t, &site{other: func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
+				tool, _ := m.Body.LookupString("name")
+				switch method := mcp.MethodName(m.Method); {
+				case method == mcp.MethodCallTool && tool == "slow":
+					executed.Add(1)
+					close(working)
+					select {
+					case <-finish:
+					case <-r.Context().Done():
+						return true
+					}
+				case modern.Load() && r.Header.Get("Mcp-Session-Id") != "":
+					reply(w, m, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"v","data":{"supported":["2026-07-28"]}}}`)
+					return true
+				case !modern.Load() && method == mcp.MethodDiscover:
+					reply(w, m, `{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}`)
+					return true
+				}
+				return false
+			}})
+			s.gone = func() { deleted.Add(1) }
+			s.hear = func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+				w.Header().Set("Content-Type", "text/event-stream")
+				stream(w, "data: "+strings.ReplaceAll(anAck, "ID", string(m.ID.Raw()))+"\n\n")
+				<-r.Context().Done()
+			}
+			c := connect(t, client.URL(s.url), healsFast())
+			sub := listen(t, c, tools)
+			if got := c.Verdict().Era; got != mcp.Legacy {
+				t.Fatalf("the first connection is %v", got)
+			}
+			slow := make(chan error, 1)
+			go func() {
+				_, err := c.CallTool(t.Context(), "slow", nil, nil)
+				slow <- err
+			}()
+			<-working
+			modern.Store(true)
+			if _, err := c.CallTool(t.Context(), "quick", nil, nil); err != nil || c.Verdict().Era != mcp.Modern {
+				t.Fatalf("the second connection is %v, %v", c.Verdict().Era, err)
+			}
+			if got := nextEvent(t, sub); got != client.Resynced {
+				t.Errorf("the subscription got %s", got)
+			}
+			select {
+			case err := <-slow:
+				t.Fatalf("the call before has ended: %v", err)
+			default:
+			}
+			if !closed {
+				close(finish)
+			} else if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			err := <-slow
+			if kind, sent := outcome(err); (err == nil) == closed || closed && (kind != mcp.ConnectionLost || sent != mcp.MaybeExecuted) {
+				t.Errorf("the call before ended with %v", err)
+			}
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+			if deleted.Load() != 1 || executed.Load() != 1 {
+				t.Errorf("%d sessions were ended, the call was executed %d times", deleted.Load(), executed.Load())
 			}
 		})
 	}

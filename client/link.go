@@ -144,7 +144,7 @@ func (l *link) keep(edge transport.Edge) {
 		}
 		reason := edge.Err()
 		l.set(Connecting, reason)
-		_ = edge.Close() // what was wrong is known
+		l.leave(edge, reason)
 		if reason == nil {
 			_, reason = l.current()
 		}
@@ -154,6 +154,21 @@ func (l *link) keep(edge transport.Edge) {
 		l.failed()
 		edge = l.again(&pause, reason)
 	}
+}
+
+// A retirer is a connection whose calls go on when it has been replaced.
+type retirer interface {
+	Retire(ctx context.Context) error
+}
+
+// leave ends a connection, which may have ended for a reason. What is in flight on one
+// that has not, and would go on, is waited for beside.
+func (l *link) leave(edge transport.Edge, reason error) {
+	if r, ok := edge.(retirer); ok && reason == nil {
+		l.running.Go(func() { _ = r.Retire(l.ctx) }) // nothing is wrong with it
+		return
+	}
+	_ = edge.Close() // what was wrong is known
 }
 
 // again connects again, however often it takes. It returns nil when the link has

@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -225,17 +226,38 @@ func (c *Conn) Close() error {
 	return nil
 }
 
+// errRetired is why a retired connection takes no calls.
+var errRetired = errors.New("the connection has been replaced")
+
+// Retire ends the connection as Close does, but not before the calls in flight have
+// ended, or ctx has. Listen calls end at once, and no others can be made.
+func (c *Conn) Retire(ctx context.Context) error {
+	if c.end(errRetired) {
+		c.endListening()
+		c.awaitTrips(ctx)
+		c.fail(errRetired)
+		c.takeLeave(goodbye)
+	}
+	return c.Close()
+}
+
+// endListening ends the listen calls in flight.
+func (c *Conn) endListening() {
+	calls, _ := c.calls.Listening(func(*inflight.Call) bool { return true })
+	for _, call := range calls {
+		call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: errRetired})
+	}
+}
+
 func (c *Conn) close(patience time.Duration) {
 	if c.end(mcp.ErrClosed) {
 		c.fail(mcp.ErrClosed)
-		if c.era != nil {
-			ctx, cancel := context.WithTimeout(context.Background(), patience)
-			defer cancel()
-			c.era.end(ctx)
-		}
+		c.takeLeave(patience)
 	} else {
 		// Calls that the server has not taken will know in a moment.
-		c.awaitTrips(patience)
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		c.awaitTrips(ctx)
 		c.fail(c.Err())
 	}
 	c.mu.Lock()
@@ -243,6 +265,16 @@ func (c *Conn) close(patience time.Duration) {
 	c.mu.Unlock()
 	c.running.Wait()
 	c.leave()
+}
+
+// takeLeave says goodbye to the server.
+func (c *Conn) takeLeave(patience time.Duration) {
+	if c.era == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	c.era.end(ctx)
 }
 
 // end makes it known that the connection has ended, and reports whether it was
@@ -298,7 +330,7 @@ func (c *Conn) depart(f func()) error {
 	return nil
 }
 
-func (c *Conn) awaitTrips(limit time.Duration) {
+func (c *Conn) awaitTrips(ctx context.Context) {
 	ended := make(chan struct{})
 	go func() {
 		c.trips.Wait()
@@ -306,6 +338,6 @@ func (c *Conn) awaitTrips(limit time.Duration) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(limit):
+	case <-ctx.Done():
 	}
 }
