@@ -95,7 +95,7 @@ func (c *Client) afterRefusal(ctx context.Context, f *failure, refused *jsonrpc.
 	}
 	// That we lack a capability (-32021) shows nothing: servers that have both eras,
 	// and bridges, say so to legacy clients, too.
-	return server.Discover.IsZero() && c.checked.Load() != int64(f.generation) && c.afterDoubt(ctx, f)
+	return server.Era == mcp.Modern && server.Discover.IsZero() && c.checked.Load() != int64(f.generation) && c.afterDoubt(ctx, f)
 }
 
 // endingWait is how long a connection that took no call may take to end.
@@ -116,24 +116,40 @@ func (c *Client) afterLoss(ctx context.Context, f *failure, outcome mcp.Outcome)
 	return ctx.Err() == nil
 }
 
-// afterDoubt is mayFollow for a call of a modern server whose answer is more that
-// of a legacy one. If that is what it has become, calls that may be repeated are.
+// afterDoubt is mayFollow for a call whose answer is more that of a server of another
+// era or binding. If that is what the server has become, calls that may be repeated are.
 func (c *Client) afterDoubt(ctx context.Context, f *failure) bool {
-	if f.edge.Server().Era != mcp.Modern || f.req.Method == mcp.MethodDiscover {
+	method := mcp.MethodDiscover
+	if f.edge.Server().Era == mcp.Legacy {
+		method = mcp.MethodPing
+	}
+	if f.req.Method == method {
 		return false
 	}
-	req := &mcp.Request{Method: mcp.MethodDiscover}
+	req := &mcp.Request{Method: method}
 	c.introduce(&req.Meta)
 	result, err := f.edge.Handle(ctx, req, mcp.NoCaller{})
-	switch era, _ := transport.Judge(result, err); {
-	case era == mcp.Modern:
-		c.checked.Store(int64(f.generation))
-		return false
-	case era == mcp.NoEra && !showsEra(err):
+	if !c.confirmed(f, result, err) {
 		return false
 	}
 	c.link.drop(f.generation, f.err)
 	return c.mayRepeat(f.req)
+}
+
+// confirmed reports whether the answer to a question of afterDoubt shows that the server
+// is another one than it was.
+func (c *Client) confirmed(f *failure, result mcp.Result, err error) bool {
+	if f.edge.Server().Era == mcp.Legacy {
+		return err != nil && !jsonrpc.FromPeer(err) && showsEra(err)
+	}
+	switch era, _ := transport.Judge(result, err); era {
+	case mcp.Modern:
+		c.checked.Store(int64(f.generation))
+		return false
+	case mcp.NoEra:
+		return showsEra(err)
+	}
+	return true
 }
 
 // ended returns the error of a call that is not made again.

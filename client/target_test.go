@@ -247,6 +247,10 @@ func TestBindingIsKept(t *testing.T) {
 			if got := back.Verdict().Binding; got != streamable.HTTPWithSSE {
 				t.Errorf("at last the binding is %q", got)
 			}
+			echoes(t, c) // whose connection has not ended
+			if got := c.Verdict().Binding; got != streamable.HTTPWithSSE {
+				t.Errorf("for who was connected the binding is %q", got)
+			}
 		})
 	}
 }

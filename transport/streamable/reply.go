@@ -98,8 +98,8 @@ func (t *trip) readBody(resp *http.Response, data []byte) error {
 	isJSON := mediaType(resp) == "application/json" && len(data) > 0
 	lost := saysSessionLost(resp, t.header, data)
 	switch {
-	case wantsAuthorization(resp) || !isJSON && !lost:
-		return t.conn.badStatus(resp, data)
+	case wantsAuthorization(resp), resp.StatusCode == http.StatusMethodNotAllowed, !isJSON && !lost:
+		return t.conn.badStatus(resp, data) // whatever the body says, it is no answer to the call
 	case lost && !t.refusesMethod(data):
 		return t.conn.sessionLost()
 	}

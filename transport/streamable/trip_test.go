@@ -359,6 +359,23 @@ func TestNotFoundIsNotAlwaysALostSession(t *testing.T) {
 	}
 }
 
+// TestMethodNotAllowedIsNoAnswer: that an address takes no POST is not said of the call,
+// though many servers put it into an error of JSON-RPC.
+func TestMethodNotAllowedIsNoAnswer(t *testing.T) {
+	p := newPeer(t, legacyPeer("2025-11-25", "s", onPost(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		writeError(w, http.StatusMethodNotAllowed, m, jsonrpc.CodeInvalidRequest, "use GET")
+	})))
+	c := dial(t, p.url, nil)
+	_, err := call(t, c, mcp.NoCaller{})
+	status, ok := errors.AsType[*streamable.StatusError](err)
+	if !ok || status.Status != http.StatusMethodNotAllowed || mcp.OutcomeOf(err) != mcp.Answered || !strings.Contains(err.Error(), "use GET") {
+		t.Errorf("got %v", err)
+	}
+	if c.Err() != nil {
+		t.Errorf("the connection ended: %v", c.Err())
+	}
+}
+
 func TestAbandonedCallsAreCancelled(t *testing.T) {
 	inCall := make(chan string, 10)
 	gone := make(chan string, 10)
