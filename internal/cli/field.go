@@ -33,12 +33,8 @@ type option struct {
 	title string
 }
 
-// maxFields is how many fields of a form are asked for.
-const maxFields = 200
-
 func newFields(form schema) []field {
 	properties := form.properties()
-	properties = properties[:min(len(properties), maxFields)]
 	fields := make([]field, len(properties))
 	for i, p := range properties {
 		f := field{name: p.name, schema: p.schema, required: p.required}

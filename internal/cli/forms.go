@@ -56,6 +56,9 @@ func (f *forms) answer(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitRes
 	return &mcp.ElicitResult{Action: action, Content: content}, nil
 }
 
+// maxFields is how many fields a form may have: nobody fills in more at a terminal.
+const maxFields = 200
+
 // put puts one question.
 func (f *forms) put(ctx context.Context, p *mcp.ElicitParams) (mcp.ElicitAction, mcp.JSON, error) {
 	if p.Mode == mcp.ElicitURL {
@@ -63,6 +66,10 @@ func (f *forms) put(ctx context.Context, p *mcp.ElicitParams) (mcp.ElicitAction,
 		return action, nil, err
 	}
 	fields := newFields(newSchema(p.RequestedSchema))
+	if len(fields) > maxFields {
+		f.printf("It asks for %d things, and the limit MaxFields is %d. It is declined.\n", len(fields), maxFields)
+		return mcp.Decline, nil, nil
+	}
 	if len(fields) > 0 {
 		f.printf("%s\n", f.style.dim("Ctrl-D leaves the question, and nothing is sent before you say so."))
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -69,6 +70,25 @@ func TestFieldsOfForms(t *testing.T) {
 				t.Errorf("it shows %q", shown)
 			}
 		})
+	}
+}
+
+// TestFormsOfManyFieldsAreDeclined: a form is put whole or not at all.
+func TestFormsOfManyFieldsAreDeclined(t *testing.T) {
+	for _, n := range []int{200, 201} {
+		var properties []string
+		for i := range n {
+			properties = append(properties, fmt.Sprintf(`"f%d":{"type":"integer","default":%d}`, i, i))
+		}
+		schema := mcp.JSON(`{"type":"object","properties":{` + strings.Join(properties, ",") + `}}`)
+		lines := append(make([]string, n), "yes", "")
+		result, shown := put(t, &mcp.ElicitParams{Message: "Well?", RequestedSchema: schema}, lines...)
+		switch {
+		case n == 200 && (result.Action != mcp.Accept || !strings.HasSuffix(string(result.Content), `"f199":199}`)):
+			t.Errorf("%d fields: %s %s", n, result.Action, result.Content)
+		case n == 201 && (result.Action != mcp.Decline || !strings.Contains(shown, "asks for 201 things, and the limit MaxFields is 200")):
+			t.Errorf("%d fields: %s\n%s", n, result.Action, shown)
+		}
 	}
 }
 
