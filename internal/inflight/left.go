@@ -100,6 +100,9 @@ func (c *Call) settle() {
 	then := c.then
 	c.then = nil
 	c.mu.Unlock()
+	if len(then) == 0 {
+		return
+	}
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, f := range then {
