@@ -22,7 +22,8 @@ const (
 	// its turn loses one step by that, and not all of them.
 	lateStep = time.Millisecond
 	// lateSteps is how many steps it waits at most. A step in which nothing comes any
-	// more, after something has come, is the last.
+	// more, after something has come, is the last: what a tool says at its end comes
+	// together, whether the response is before it, behind it, or in between.
 	lateSteps = 5
 	// maxVain is how many calls of a session wait, before its server has shown that it
 	// sends log messages outside calls at all.
@@ -41,10 +42,16 @@ type lateLogs struct {
 
 // A lateLog takes what comes late for one request.
 type lateLog struct {
+	// Set at construction.
 	client *Client
+	req    *mcp.Request
 	inbox  *inflight.Call
-	given  atomic.Int32 // messages in all
-	waits  bool         // guarded by lateLogs.mu
+
+	given atomic.Int32 // messages that came late
+
+	// Guarded by lateLogs.mu.
+	waits  bool
+	inTime time.Time // when the last message came that did not come late
 }
 
 // withLate makes a request in the way of its kind. If it wants log messages, its
@@ -80,7 +87,7 @@ func (c *Client) expectLate(req *mcp.Request) *lateLog {
 	if err != nil {
 		return nil // nor will the call be made
 	}
-	l := &lateLog{client: c, inbox: inbox}
+	l := &lateLog{client: c, req: req, inbox: inbox}
 	c.late.mu.Lock()
 	defer c.late.mu.Unlock()
 	c.late.calls = append(c.late.calls, l)
@@ -92,16 +99,17 @@ func (s *lateLogs) worthwhile() bool { return s.seen.Load() || s.vain.Load() < m
 // await delivers to caller what comes late, until that is most likely all, ctx ends,
 // or the connection.
 func (l *lateLog) await(ctx context.Context, caller mcp.Caller) {
-	l.wait(true)
-	defer l.wait(false)
+	came := l.begin()
+	defer l.rest()
 	for step, given := 0, int32(0); step < lateSteps && l.mayCome(); step++ {
 		if _, err := l.inbox.Wait(ctx, caller, lateStep); ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) {
 			break
 		}
-		before := given
-		if given = l.given.Load(); given > 0 && given == before {
+		now := l.given.Load()
+		if came && now == given {
 			break
 		}
+		came, given = came || now > given, now
 		if late := &l.client.late; step+1 == lateSteps && !late.seen.Load() {
 			late.vain.Add(1)
 		}
@@ -110,15 +118,32 @@ func (l *lateLog) await(ctx context.Context, caller mcp.Caller) {
 	_, _ = l.inbox.Wait(ctx, caller, 0) // for what is there already
 }
 
-func (l *lateLog) wait(waits bool) {
+// begin notes that the call waits, and reports whether a message has come just before.
+func (l *lateLog) begin() (came bool) {
 	s := &l.client.late
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l.waits = waits
-	if waits {
-		s.waiting.Add(1)
-	} else {
-		s.waiting.Add(-1)
+	l.waits = true
+	s.waiting.Add(1)
+	return time.Since(l.inTime) < lateStep
+}
+
+func (l *lateLog) rest() {
+	s := &l.client.late
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.waits = false
+	s.waiting.Add(-1)
+}
+
+// cameInTime notes that a request has been given a message before its response.
+func (s *lateLogs) cameInTime(req *mcp.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.calls {
+		if l.req == req {
+			l.inTime = time.Now()
+		}
 	}
 }
 

@@ -128,6 +128,49 @@ func TestLogMessageBehindItsResponseReachesTheCall_B151(t *testing.T) {
 	}
 }
 
+// TestLogMessageJustBeforeTheResponse: what comes together with it has come, or is about
+// to.
+func TestLogMessageJustBeforeTheResponse_B151(t *testing.T) {
+	const soon = session.LateStep / 10
+	for _, tt := range []struct {
+		name   string
+		before time.Duration
+		late   bool // another one
+		took   time.Duration
+	}{
+		{"alone", soon, false, session.LateStep},
+		{"and one behind it", soon, true, 2 * session.LateStep},
+		{"long before", 2 * session.LateStep, false, session.LateWait},
+		{"long before, and one behind it", 2 * session.LateStep, true, 2 * session.LateStep},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var r *racer
+				r = newRacer(t, everything, always, func(call *inflight.Call, method, _ string) {
+					if method != mcp.MethodCallTool {
+						answer(call, "{}")
+						return
+					}
+					r.log("info", 1)
+					time.Sleep(tt.before)
+					answer(call, "{}")
+					if tt.late {
+						after(soon, func() { r.log("info", 2) })
+					}
+				})
+				want := []string{logged("info", 1)}
+				if tt.late {
+					want = append(want, logged("info", 2))
+				}
+				told, took, err := r.timed(t.Context(), logMeta("m", "debug"))
+				if took -= tt.before; err != nil || !slices.Equal(told, want) || took != tt.took {
+					t.Errorf("%v after the response, %q has come, %v; want %q after %v", took, told, err, want, tt.took)
+				}
+			})
+		})
+	}
+}
+
 // TestCallsThatWaitForNoLogMessage: those that want none, and those whom one that is
 // late could not reach.
 func TestCallsThatWaitForNoLogMessage_B151(t *testing.T) {

@@ -279,10 +279,13 @@ func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	}
 	c.late.seen.Store(true)
 	owner, several := c.calls.Owner(wants)
-	if several || owner != nil && (c.calls.LeftByOthers(owner.Client()) || owner.Notify(n)) {
+	switch {
+	case several, owner != nil && c.calls.LeftByOthers(owner.Client()):
 		return
-	}
-	if c.tellLate(n, wants) {
+	case owner != nil && owner.Notify(n):
+		c.late.cameInTime(owner.Request)
+		return
+	case c.tellLate(n, wants):
 		return
 	}
 	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {
