@@ -61,7 +61,9 @@ type Options struct {
 	// LogLevel is the least severe log message that is wanted; empty for none.
 	LogLevel mcp.Level
 	// Log gets log messages: those of a call in order before it returns, and
-	// those outside calls in order. It may be called concurrently for these.
+	// those outside calls in order. It may be called concurrently for these. A
+	// legacy server may send those of a call on another stream than its response,
+	// which then waits for them, 5 ms at most; later ones count as outside calls.
 	Log func(*mcp.LogParams)
 
 	// Repeat says which tools may be called again when it is not known whether

@@ -34,7 +34,13 @@ type ClientOptions struct {
 	// MaxTaskWait is how long a call that must be made as a task may take, the time in
 	// which a question is open not counted. Default DefaultMaxTaskWait.
 	MaxTaskWait time.Duration
-	Logger      *slog.Logger // nil for silence
+	// Overtaken reports whether what the server sends outside calls now comes on a
+	// stream of its own, where responses can overtake it. A call that wants log
+	// messages, and is not of a legacy client, then has them before its result, which
+	// waits for 5 ms at most, and only if they could not be for another call. Nil for
+	// never.
+	Overtaken func() bool
+	Logger    *slog.Logger // nil for silence
 }
 
 // A Client is a session with a legacy server. As a [mcp.Handler] it answers
@@ -54,6 +60,7 @@ type Client struct {
 	setting   turn // whose holder sets the level
 	tasks     knownTasks
 	toolTasks toolTasks
+	late      lateLogs
 
 	mu        sync.Mutex
 	level     mcp.Level                // the most verbose that was asked for; guarded by mu, like what follows
@@ -178,7 +185,7 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 		c.learnRoots(ctx, req, caller)
 	}
 	c.wantLevel(ctx, req.Meta.LogLevel)
-	result, err := c.forward(ctx, req, caller)
+	result, err := c.withLate(ctx, req, caller)
 	if err == nil && c.roots.declared && !c.roots.spoken.Load() {
 		c.roots.spoken.Store(true)
 	}

@@ -40,3 +40,11 @@ func (c *Client) Tasks() int {
 	defer c.tasks.mu.Unlock()
 	return len(c.tasks.byID)
 }
+
+// LateStep is how long a call waits at a time for late log messages, LateWait how long in
+// all, and MaxVain how many do so in vain.
+const (
+	LateStep = lateStep
+	LateWait = lateSteps * lateStep
+	MaxVain  = maxVain
+)

@@ -261,7 +261,7 @@ func (c *Client) sessionListeners() (call *inflight.Call, several bool) {
 // logMessage goes to the call that it belongs to, or outside calls to the one
 // client that listens to the session; if that is not certain, to nobody. One that
 // comes on a shared channel may be overtaken by the response of its call, which
-// has a stream of its own.
+// has a stream of its own, and is then taken by what [Client.withLate] waits with.
 func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	text, _ := n.Params.LookupString("level")
 	wants := func(req *mcp.Request) bool { return wantsLog(req, mcp.Level(text)) }
@@ -277,8 +277,15 @@ func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 		}
 		return
 	}
+	c.late.seen.Store(true)
 	owner, several := c.calls.Owner(wants)
-	if several || owner != nil && (c.calls.LeftByOthers(owner.Client()) || owner.Notify(n)) {
+	switch {
+	case several, owner != nil && c.calls.LeftByOthers(owner.Client()):
+		return
+	case owner != nil && owner.Notify(n):
+		c.late.cameInTime(owner.Request)
+		return
+	case c.tellLate(n, wants):
 		return
 	}
 	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
@@ -23,7 +24,8 @@ type legacyEra struct {
 	// opened is closed when the GET stream is open, or will not be soon.
 	opened   chan struct{}
 	openOnce sync.Once
-	streamed bool // the GET stream has been open; owned by listen
+	streamed bool        // the GET stream has been open; owned by listen
+	reading  atomic.Bool // the GET stream is open
 
 	asking  chan struct{} // holds a value for each question that is being taken
 	answers chan struct{} // and for each answer that is being posted
@@ -41,7 +43,7 @@ func newLegacyEra(c *Conn) *legacyEra {
 	}
 	e.client = session.NewClient(e, &c.calls, session.ClientOptions{
 		Info: c.opts.Client, Capabilities: c.opts.Capabilities, Logger: c.opts.Logger,
-		MaxTaskWait: c.opts.MaxCall,
+		MaxTaskWait: c.opts.MaxCall, Overtaken: e.reading.Load,
 	})
 	return e
 }

@@ -41,8 +41,8 @@ type dialedSSE struct {
 	moves int   // further endpoints that were passed over; owned by the reader
 
 	mu      sync.Mutex
-	closed  bool          // nothing is started any more, guarded by mu
-	newest  chan struct{} // closed when the newest of the other messages has been taken, guarded by mu
+	closed  bool // nothing is started any more, guarded by mu
+	order   line // of the other messages, guarded by mu
 	running sync.WaitGroup
 }
 
@@ -118,10 +118,9 @@ func (l *dialedSSE) ended(err error) ([]byte, error) {
 func (l *dialedSSE) Write(ctx context.Context, frame []byte, _ bool) error {
 	isOpening := l.opening.Load()
 	posted := make(chan error, 1)
-	previous, taken := l.queue()
-	err := l.start(ctx, l.others, frame, func(body []byte) {
-		defer close(taken)
-		awaitEither(previous, l.ctx.Done(), orderWait)
+	err := l.start(ctx, l.others, frame, &l.order, func(body []byte, at place) {
+		defer close(at.taken)
+		awaitEither(at.previous, l.ctx.Done(), orderWait)
 		ctx, cancel := context.WithTimeout(l.ctx, postTimeout)
 		defer cancel()
 		err := l.post(ctx, body)
@@ -130,12 +129,8 @@ func (l *dialedSSE) Write(ctx context.Context, frame []byte, _ bool) error {
 		}
 		l.endIfLost(err)
 	})
-	if err != nil {
-		close(taken)
+	if err != nil || !isOpening {
 		return err
-	}
-	if !isOpening {
-		return nil
 	}
 	select {
 	case err := <-posted:
@@ -150,14 +145,23 @@ func (l *dialedSSE) Write(ctx context.Context, frame []byte, _ bool) error {
 // that takes one message slowly is not to be kept from the others.
 const orderWait = time.Second
 
-// queue returns what is closed when the last message before this one has been taken,
-// and what is to be closed when this one has.
-func (l *dialedSSE) queue() (previous <-chan struct{}, taken chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	previous, taken = l.newest, make(chan struct{})
-	l.newest = taken
-	return previous, taken
+// A line is an order of messages. It must not be used concurrently.
+type line struct {
+	newest chan struct{} // closed when the newest message has been taken
+}
+
+// A place is where in a line a message is.
+type place struct {
+	previous <-chan struct{} // closed when the last message before it has been taken
+	taken    chan struct{}   // to be closed when this one has, or cannot be
+}
+
+// join gives a message the last place. One that may not go on its way after all must
+// not have one: whoever comes behind it would no longer wait for those before it.
+func (o *line) join() place {
+	at := place{previous: o.newest, taken: make(chan struct{})}
+	o.newest = at.taken
+	return at
 }
 
 // awaitEither waits for either of two, or as long as wait; it does not wait for what
@@ -179,7 +183,7 @@ func awaitEither(one, other <-chan struct{}, wait time.Duration) {
 func (l *dialedSSE) Post(ctx context.Context, frame []byte, failed func(error)) error {
 	waiting, cancel := context.WithTimeout(ctx, l.site.opts.MaxCall)
 	defer cancel()
-	return l.start(waiting, l.calls, frame, func(body []byte) {
+	return l.start(waiting, l.calls, frame, nil, func(body []byte, _ place) {
 		posting, stop := context.WithCancel(l.ctx)
 		defer stop()
 		unhook := context.AfterFunc(ctx, func() { time.AfterFunc(afterCall, stop) })
@@ -202,8 +206,8 @@ func (l *dialedSSE) endIfLost(err error) {
 }
 
 // start runs send with a copy of frame in a goroutine that Close waits for, when
-// there is a slot for it.
-func (l *dialedSSE) start(ctx context.Context, slots chan struct{}, frame []byte, send func(body []byte)) error {
+// there is a slot for it, and gives it the last place in order, if that is not nil.
+func (l *dialedSSE) start(ctx context.Context, slots chan struct{}, frame []byte, order *line, send func(body []byte, at place)) error {
 	if err := take(ctx, l.ctx, slots); err != nil {
 		return err
 	}
@@ -214,9 +218,13 @@ func (l *dialedSSE) start(ctx context.Context, slots chan struct{}, frame []byte
 		<-slots
 		return mcp.ErrClosed
 	}
+	var at place
+	if order != nil {
+		at = order.join()
+	}
 	l.running.Go(func() {
 		defer func() { <-slots }()
-		send(body)
+		send(body, at)
 	})
 	return nil
 }

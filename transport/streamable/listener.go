@@ -77,6 +77,8 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 		e.conn.calls.Missed()
 	}
 	e.streamed = true
+	e.reading.Store(true)
+	defer e.reading.Store(false)
 	reader := sse.NewReader(&pulse{ReadCloser: resp.Body}, e.conn.opts.MaxBody)
 	defer at.update(reader)
 	for {
