@@ -130,7 +130,7 @@ func (t *twig) Notify(ctx context.Context, n *mcp.Notification) error {
 		t.acknowledged(n)
 		return nil
 	}
-	if c := changesOf(n.Method); c != 0 {
+	if c := mcp.ChangesOf(n.Method); c != 0 {
 		l.gateway.changed(br.backend, c)
 	}
 	select {

@@ -31,49 +31,7 @@ var (
 // form.
 func (k kind) isNamed() bool { return k == tools || k == prompts }
 
-// changes are lists that have changed.
-type changes uint8
-
-const (
-	toolsChanged changes = 1 << iota
-	promptsChanged
-	resourcesChanged
-	allChanged = toolsChanged | promptsChanged | resourcesChanged
-)
+const allChanged = mcp.ToolsChanged | mcp.PromptsChanged | mcp.ResourcesChanged
 
 // changedBy says what a change of a list is told as.
-var changedBy = [lists]changes{toolsChanged, promptsChanged, resourcesChanged, resourcesChanged}
-
-// changeNotifications are sent in this order.
-var changeNotifications = []struct {
-	list   changes
-	method string
-}{
-	{toolsChanged, mcp.NotificationToolsListChanged},
-	{promptsChanged, mcp.NotificationPromptsListChanged},
-	{resourcesChanged, mcp.NotificationResourcesListChanged},
-}
-
-// changesOf returns what a notification says has changed, 0 if no list.
-func changesOf(method string) changes {
-	for _, n := range changeNotifications {
-		if n.method == method {
-			return n.list
-		}
-	}
-	return 0
-}
-
-// wanted returns the lists of whose changes a filter wants to hear.
-func wanted(f *mcp.Filter) (c changes) {
-	if f.ToolsListChanged {
-		c |= toolsChanged
-	}
-	if f.PromptsListChanged {
-		c |= promptsChanged
-	}
-	if f.ResourcesListChanged {
-		c |= resourcesChanged
-	}
-	return c
-}
+var changedBy = [lists]mcp.Changes{mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, mcp.ResourcesChanged}

@@ -89,7 +89,7 @@ func (g *Gateway) isAwaited(v *view, k kind) bool {
 		return false
 	}
 	for l := range g.listeners {
-		if l.view.key == v.key && wanted(&l.filter)&changedBy[k] != 0 {
+		if l.view.key == v.key && l.filter.Changes()&changedBy[k] != 0 {
 			return true
 		}
 	}

@@ -30,7 +30,7 @@ type listener struct {
 	branches map[*backend]*branch // owned by the listen call
 
 	mu      sync.Mutex
-	changes changes             // to be told; guarded by mu, like what follows
+	changes mcp.Changes         // to be told; guarded by mu, like what follows
 	updates map[string]struct{} // URIs
 }
 
@@ -222,9 +222,9 @@ func (l *listener) grant() mcp.Filter {
 }
 
 // tell has the client told of changes that it wants to hear of. It does not wait.
-func (l *listener) tell(c changes, uris ...string) {
+func (l *listener) tell(c mcp.Changes, uris ...string) {
 	l.mu.Lock()
-	l.changes |= c & wanted(&l.filter)
+	l.changes |= c & l.filter.Changes()
 	for _, uri := range uris {
 		l.updates[uri] = struct{}{}
 	}
@@ -236,14 +236,10 @@ func (l *listener) tell(c changes, uris ...string) {
 }
 
 // take returns what is to be told.
-func (l *listener) take() (list []*mcp.Notification) {
+func (l *listener) take() []*mcp.Notification {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, n := range changeNotifications {
-		if l.changes&n.list != 0 {
-			list = append(list, &mcp.Notification{Method: n.method})
-		}
-	}
+	list := l.changes.AppendNotifications(nil)
 	for _, uri := range l.filter.ResourceSubscriptions {
 		if _, changed := l.updates[uri]; changed {
 			params := jsonrpc.Edited(&jsonrpc.Value{}, jsonrpc.Edit{Name: "uri", Value: jsonrpc.AppendString(nil, uri)})
@@ -257,7 +253,7 @@ func (l *listener) take() (list []*mcp.Notification) {
 
 // announce tells those who listen with a view that lists have changed, and has them look
 // at their branches. g.mu is held.
-func (g *Gateway) announce(view string, c changes) {
+func (g *Gateway) announce(view string, c mcp.Changes) {
 	for l := range g.listeners {
 		if l.view.key == view {
 			l.tell(c)
@@ -266,7 +262,7 @@ func (g *Gateway) announce(view string, c changes) {
 }
 
 // announceAll tells all that lists have changed, and backends. g.mu is held.
-func (g *Gateway) announceAll(c changes) {
+func (g *Gateway) announceAll(c mcp.Changes) {
 	for l := range g.listeners {
 		l.tell(c)
 	}

@@ -230,7 +230,7 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 
 // changed takes up that lists of a backend have changed: none of them may be used again
 // without asking.
-func (g *Gateway) changed(b *backend, c changes) {
+func (g *Gateway) changed(b *backend, c mcp.Changes) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.doubt(b)

@@ -78,8 +78,7 @@ func WithoutSession(params *jsonrpc.Value) jsonrpc.Value {
 
 // Empty reports whether the filter asks for nothing that a modern server has.
 func (f *Filter) Empty() bool {
-	return !f.ToolsListChanged && !f.PromptsListChanged && !f.ResourcesListChanged &&
-		len(f.ResourceSubscriptions) == 0 && len(f.TaskIDs) == 0
+	return f.Changes() == 0 && len(f.ResourceSubscriptions) == 0 && len(f.TaskIDs) == 0
 }
 
 // Wants reports whether the filter lets a notification through. An acknowledgement
@@ -88,12 +87,8 @@ func (f *Filter) Wants(n *Notification) bool {
 	switch n.Method {
 	case NotificationAcknowledged:
 		return true
-	case NotificationToolsListChanged:
-		return f.ToolsListChanged
-	case NotificationPromptsListChanged:
-		return f.PromptsListChanged
-	case NotificationResourcesListChanged:
-		return f.ResourcesListChanged
+	case NotificationToolsListChanged, NotificationPromptsListChanged, NotificationResourcesListChanged:
+		return f.Changes()&ChangesOf(n.Method) != 0
 	case NotificationTask:
 		return slices.Contains(f.TaskIDs, TaskID(&n.Params))
 	case NotificationResourceUpdated:

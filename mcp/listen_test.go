@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -224,5 +225,34 @@ func TestSessionMemberDoesNotGoOnAModernWire(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got.Raw(), c.want)
 			}
 		})
+	}
+}
+
+// TestChanges: what a filter lets through is told by the notifications that say so.
+func TestChanges(t *testing.T) {
+	const all = mcp.ToolsChanged | mcp.PromptsChanged | mcp.ResourcesChanged
+	for _, tt := range []struct {
+		filter mcp.Filter
+		want   []string
+	}{
+		{mcp.Filter{Session: true, ResourceSubscriptions: []string{"a:b"}}, nil},
+		{mcp.Filter{PromptsListChanged: true}, []string{mcp.NotificationPromptsListChanged}},
+		{mcp.Filter{ResourcesListChanged: true, ToolsListChanged: true}, []string{mcp.NotificationToolsListChanged, mcp.NotificationResourcesListChanged}},
+	} {
+		var got []string
+		var changes mcp.Changes
+		for _, n := range (all & tt.filter.Changes()).AppendNotifications(nil) {
+			got = append(got, n.Method)
+			changes |= mcp.ChangesOf(n.Method)
+			if !tt.filter.Wants(n) {
+				t.Errorf("%+v does not want %s", tt.filter, n.Method)
+			}
+		}
+		if !slices.Equal(got, tt.want) || changes != tt.filter.Changes() {
+			t.Errorf("%+v: %v, which say %b", tt.filter, got, changes)
+		}
+	}
+	if c := mcp.ChangesOf(mcp.NotificationResourceUpdated); c != 0 {
+		t.Errorf("a resource that was updated: %b", c)
 	}
 }

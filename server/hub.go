@@ -108,28 +108,15 @@ func without(list []*listener, l *listener) []*listener {
 }
 
 // listsChanged notes that lists have changed.
-func (h *hub) listsChanged(lists changes) {
+func (h *hub) listsChanged(lists mcp.Changes) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.listeners {
-		if wanted := lists & wantedLists(&l.filter); wanted != 0 {
+		if wanted := lists & l.filter.Changes(); wanted != 0 {
 			l.lists |= wanted
 			h.wake(l)
 		}
 	}
-}
-
-func wantedLists(f *mcp.Filter) (lists changes) {
-	if f.ToolsListChanged {
-		lists |= toolsChanged
-	}
-	if f.PromptsListChanged {
-		lists |= promptsChanged
-	}
-	if f.ResourcesListChanged {
-		lists |= resourcesChanged
-	}
-	return lists
 }
 
 // changed notes that a resource has changed, for who watches it or what it is a
@@ -221,13 +208,7 @@ func (h *hub) wake(l *listener) {
 func (h *hub) take(l *listener) []*mcp.Notification {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	var list []*mcp.Notification
-	for _, n := range listNotifications {
-		if l.lists&n.list != 0 {
-			list = append(list, &mcp.Notification{Method: n.method})
-		}
-	}
-	list = append(list, l.changed...)
+	list := append(l.lists.AppendNotifications(nil), l.changed...)
 	l.lists, l.changed, l.has = 0, nil, nil
 	return list
 }

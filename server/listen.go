@@ -11,27 +11,8 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// changes are lists that have changed.
-type changes uint8
-
-const (
-	toolsChanged changes = 1 << iota
-	promptsChanged
-	resourcesChanged
-)
-
-// listNotifications are sent in this order.
-var listNotifications = []struct {
-	list   changes
-	method string
-}{
-	{toolsChanged, mcp.NotificationToolsListChanged},
-	{promptsChanged, mcp.NotificationPromptsListChanged},
-	{resourcesChanged, mcp.NotificationResourcesListChanged},
-}
-
 // listsChanged returns a function that tells clients that lists have changed.
-func (s *Server) listsChanged(lists changes) func() {
+func (s *Server) listsChanged(lists mcp.Changes) func() {
 	return func() { s.hub.listsChanged(lists) }
 }
 
@@ -67,7 +48,7 @@ type listener struct {
 	timer   *time.Timer // calls tell; nil until there was something to tell
 	telling bool        // it is set, or tell runs
 	ended   bool
-	lists   changes
+	lists   mcp.Changes
 	changed []*mcp.Notification // resources, in the order of their changes
 	has     map[string]struct{} // their URIs
 }

@@ -99,10 +99,10 @@ func New(info mcp.Implementation, opts *Options) *Server {
 		must("option", "StateKey", fmt.Errorf("%d bytes are fewer than %d", len(key), minStateKey))
 	}
 	s.sealer = park.NewSealer(s.opts.StateKey).Once(0)
-	s.tools.init("tools", s.listsChanged(toolsChanged))
-	s.resources.init("resources", s.listsChanged(resourcesChanged))
-	s.templates.init("resourceTemplates", s.listsChanged(resourcesChanged))
-	s.prompts.init("prompts", s.listsChanged(promptsChanged))
+	s.tools.init("tools", s.listsChanged(mcp.ToolsChanged))
+	s.resources.init("resources", s.listsChanged(mcp.ResourcesChanged))
+	s.templates.init("resourceTemplates", s.listsChanged(mcp.ResourcesChanged))
+	s.prompts.init("prompts", s.listsChanged(mcp.PromptsChanged))
 	s.hub.init(s.opts.MaxListens, s.opts.Coalesce)
 	return s
 }
