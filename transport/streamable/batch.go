@@ -88,6 +88,9 @@ func (b *batch) serve(items [][]byte) {
 func (b *batch) item(item []byte) []byte {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(item, &m); err != nil {
+		if m.Kind == jsonrpc.Response {
+			m.ID = jsonrpc.ID{} // that of a request of ours: the client has others
+		}
 		return appendReply(nil, m.ID, mcp.Result{}, err)
 	}
 	switch m.Kind {

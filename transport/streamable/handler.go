@@ -278,6 +278,9 @@ func (h *Handler) post(out *output) *reject {
 	}
 	p.accept, p.body = accept, body
 	rej := p.serve()
+	if rej != nil && p.m.Kind == jsonrpc.Response {
+		rej.id = jsonrpc.ID{} // that of a request of ours: the client has others
+	}
 	if open := p.open; open != nil {
 		h.wait(p, open)
 		return nil
