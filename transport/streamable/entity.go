@@ -178,7 +178,7 @@ func recycle(body []byte) {
 func readAll(r io.Reader, size, limit, believed int64) ([]byte, error) {
 	if size < 0 {
 		var buf bytes.Buffer
-		n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+		n, err := buf.ReadFrom(io.LimitReader(r, max(limit+1, limit))) // the largest limit has no next
 		if n > limit {
 			return nil, errTooLarge
 		}

@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
@@ -171,6 +173,30 @@ func TestBodyLimit(t *testing.T) {
 
 // TestTooLargeArrivesOnTheWire writes as simple clients do, which read nothing
 // before they have written everything.
+// TestNoBodyLimit has the largest limit that there is.
+func TestNoBodyLimit(t *testing.T) {
+	opts := strictServer(t)
+	opts.MaxBody = math.MaxInt64
+	b := serving(t, echo, opts)
+	body := modernRequest("1", "tools/call", toolCall("echo", `{"a":1}`))
+	for name, reader := range map[string]io.Reader{"with a length": strings.NewReader(body), "chunked": &pieces{[][]byte{[]byte(body)}}} {
+		resp := b.send(t, "POST", reader, modernHeader(t, body))
+		if data, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 {
+			t.Errorf("a body %s: %d %s, %v", name, resp.StatusCode, data, err)
+		}
+	}
+	p := newPeer(t, func(w http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush() // without a length
+		_, _ = w.Write(jsonrpc.AppendResult(nil, m.ID, new(jsonrpc.Trusted([]byte(`{"a":1}`)))))
+	})
+	dial := knownEra(mcp.NoEra)
+	dial.MaxBody = math.MaxInt
+	if result, err := streamable.CallOnce(t.Context(), p.url, toolRequest("t", "{}"), nil, dial); err != nil || string(result.Raw()) != `{"a":1}` {
+		t.Errorf("a reply without a length: %s, %v", result.Raw(), err)
+	}
+}
+
 func TestTooLargeArrivesOnTheWire(t *testing.T) {
 	const limit = 64 << 10
 	opts := strictServer(t)
