@@ -104,7 +104,7 @@ func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 		e.conn.end(ErrSessionLost)
 		return errNotOffered
 	}
-	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
+	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, e.conn.origin.excerpt([]byte(mediaType(resp))))
 	if status := resp.StatusCode; at.lastID != "" && (status == http.StatusBadRequest || status == http.StatusGone) {
 		e.conn.opts.Logger.Warn("what came outside calls in the meantime is lost", "err", err)
 		at.lastID = ""

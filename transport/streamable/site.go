@@ -139,9 +139,9 @@ func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // badStatus returns what a reply without a message says.
 func (s *site) badStatus(resp *http.Response, data []byte) error {
-	e := &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the server answered with HTTP status " + resp.Status}
+	e := &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the server answered with HTTP status " + s.origin.excerpt([]byte(resp.Status))}
 	if wantsAuthorization(resp) {
-		e.Err = &AuthError{Status: resp.StatusCode, Challenges: resp.Header.Values("Www-Authenticate")}
+		e.Err = &AuthError{Status: resp.StatusCode, Challenges: s.origin.withoutSecrets(resp.Header.Values("Www-Authenticate"))}
 		return e
 	}
 	switch status := resp.StatusCode; {
@@ -156,7 +156,7 @@ func (s *site) badStatus(resp *http.Response, data []byte) error {
 
 func (s *site) statusError(resp *http.Response, data []byte) *StatusError {
 	return &StatusError{
-		Status: resp.StatusCode, ContentType: mediaType(resp), Excerpt: s.origin.excerpt(data),
+		Status: resp.StatusCode, ContentType: s.origin.excerpt([]byte(mediaType(resp))), Excerpt: s.origin.excerpt(data),
 		RetryAfter: retryAfter(resp),
 	}
 }
