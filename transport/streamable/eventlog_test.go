@@ -135,6 +135,9 @@ func TestCloseDropsTheLog(t *testing.T) {
 	h.Close()
 	own.wantEnd(t)
 	eventually(t, func() bool { _, dropped := w.state(session); return dropped })
+	if r := b.do(t, "POST", initializeRequest("2025-11-25"), legacyHeader("")); r.status != 503 || !strings.Contains(r.body, "shutting down") {
+		t.Errorf("a new session after the end: %s", r)
+	}
 }
 
 // client is an HTTP request made by hand, so that a bubble's clock counts.
