@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -62,6 +63,8 @@ type batch struct {
 	reply   batchReply
 	ctx     context.Context // of this one POST
 
+	asks atomic.Bool // there is an item that is, or was to be, a request
+
 	mu      sync.Mutex
 	answers [][]byte // guarded by mu
 }
@@ -87,7 +90,11 @@ func (b *batch) serve(items [][]byte) {
 // item serves one message of the batch and returns its answer, nil for none.
 func (b *batch) item(item []byte) []byte {
 	var m jsonrpc.Message
-	if err := jsonrpc.Scan(item, &m); err != nil {
+	err := jsonrpc.Scan(item, &m)
+	if m.Kind == jsonrpc.Request || m.Kind == jsonrpc.Invalid {
+		b.asks.Store(true)
+	}
+	if err != nil {
 		if m.Kind == jsonrpc.Response {
 			m.ID = jsonrpc.ID{} // that of a request of ours: the client has others
 		}
@@ -110,10 +117,15 @@ func (b *batch) item(item []byte) []byte {
 }
 
 // finish sends the answers: as single events if the reply has become a stream,
-// else as an array.
+// else as an array. Responses and notifications that are not accepted are refused by
+// the status (2025-03-26, transports, Sending Messages).
 func (b *batch) finish() {
 	if len(b.answers) == 0 {
 		b.reply.finish(http.StatusAccepted, nil)
+		return
+	}
+	if !b.asks.Load() {
+		b.reply.finish(http.StatusBadRequest, b.answers[0])
 		return
 	}
 	if b.reply.streaming() {
