@@ -282,3 +282,34 @@ func TestSecretsInHeadsStaySecret(t *testing.T) {
 		}
 	}
 }
+
+// TestTransportsThatSayLittle has transports leave out what an http.Client does
+// without.
+func TestTransportsThatSayLittle(t *testing.T) {
+	opts := knownEra(mcp.NoEra)
+	for name, tt := range map[string]struct {
+		resp *http.Response
+		want string
+	}{
+		"no reply":       {nil, "no reply"},
+		"no body":        {&http.Response{StatusCode: 403, Status: "403 Forbidden"}, "HTTP 403 Forbidden with an empty body"},
+		"half a body":    {&http.Response{StatusCode: 200, Status: "200 OK", ContentLength: 10}, "the reply was cut off"},
+		"a redirect":     {&http.Response{StatusCode: 307, Status: "307", Header: http.Header{"Location": {"http://other/"}}}, "another origin"},
+		"no redirect":    {&http.Response{StatusCode: 304, Status: "304 Not Modified"}, "HTTP 304 Not Modified with an empty body"},
+		"no header":      {&http.Response{StatusCode: 200, Status: "200 OK", ContentLength: -1, Body: io.NopCloser(strings.NewReader("x"))}, `unexpected content type ""`},
+		"an empty reply": {new(http.Response), "HTTP 0"},
+	} {
+		opts.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return tt.resp, nil })
+		if _, err := streamable.CallOnce(t.Context(), "http://h/mcp", toolRequest("t", "{}"), nil, opts); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
+	stream := "event: endpoint\ndata: http://elsewhere/message\n\n"
+	opts.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+		header := http.Header{"Content-Type": {"text/event-stream"}}
+		return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(stream))}, nil
+	})
+	if _, err := streamable.DialSSE(t.Context(), "http://h/sse", opts); err == nil || !strings.Contains(err.Error(), "elsewhere") {
+		t.Errorf("an endpoint elsewhere: %v", err)
+	}
+}

@@ -107,12 +107,28 @@ func (s *site) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, http.ErrSchemeMismatch
 	case err != nil:
 		return nil, err
-	case resp.StatusCode < 300 || resp.StatusCode >= 400:
+	case resp == nil:
+		return nil, errNoReply
+	}
+	fillIn(resp, req)
+	if resp.StatusCode < 300 || resp.StatusCode >= 400 {
 		return resp, nil
 	}
 	follow := s.http
 	follow.Transport = &replay{first: resp, next: s.http.Transport}
 	return follow.Do(req)
+}
+
+var errNoReply = errors.New("the transport has returned no reply")
+
+// fillIn adds to the reply to a request what not every transport of others does.
+func fillIn(resp *http.Response, req *http.Request) {
+	if resp.Body == nil {
+		resp.Body = http.NoBody
+	}
+	if resp.Request == nil {
+		resp.Request = req
+	}
 }
 
 // answeredWithoutTLS reports whether an error is that of a server which speaks HTTP
