@@ -9,6 +9,8 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -173,6 +175,42 @@ func TestBodyLimit(t *testing.T) {
 
 // TestTooLargeArrivesOnTheWire writes as simple clients do, which read nothing
 // before they have written everything.
+// A promise is a body of which less comes than was announced.
+type promise struct {
+	left int
+	over func() // called when nothing is left
+}
+
+func (p *promise) Read(b []byte) (int, error) {
+	if p.left == 0 {
+		p.over()
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(b), p.left)
+	p.left -= n
+	return n, nil
+}
+
+// TestMemoryIsForWhatWasSent announces far more than it sends: memory is had for
+// that, not for promises.
+func TestMemoryIsForWhatWasSent_TK1(t *testing.T) {
+	h := streamable.NewHandler(echo, &streamable.HandlerOptions{MaxBody: 1 << 40})
+	defer h.Close()
+	for _, sent := range []int{0, 1, 100 << 10, 2 << 20} {
+		for _, announced := range []int64{10 << 20, 1 << 29, 1 << 40} {
+			var before, after runtime.MemStats
+			r := httptest.NewRequest("POST", "http://localhost/mcp", &promise{sent, func() { runtime.ReadMemStats(&after) }})
+			r.Header, r.ContentLength = legacyHeader(""), announced
+			w := httptest.NewRecorder()
+			runtime.ReadMemStats(&before)
+			h.ServeHTTP(w, r)
+			if had := after.TotalAlloc - before.TotalAlloc; w.Code != 400 || had > uint64(20*sent+1<<20) {
+				t.Errorf("for %d bytes of %d: %d of memory, HTTP %d", sent, announced, had, w.Code)
+			}
+		}
+	}
+}
+
 // TestNoBodyLimit has the largest limit that there is.
 func TestNoBodyLimit(t *testing.T) {
 	opts := strictServer(t)
