@@ -304,12 +304,18 @@ func TestTransportsThatSayLittle(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, tt.want)
 		}
 	}
+	found := http.Header{"Location": {"/other"}}
 	stream := "event: endpoint\ndata: http://elsewhere/message\n\n"
-	opts.Transport = roundTripper(func(*http.Request) (*http.Response, error) {
+	opts.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
 		header := http.Header{"Content-Type": {"text/event-stream"}}
+		if r.URL.Path == "/moved" {
+			return &http.Response{StatusCode: 307, Header: found}, nil
+		}
 		return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(stream))}, nil
 	})
-	if _, err := streamable.DialSSE(t.Context(), "http://h/sse", opts); err == nil || !strings.Contains(err.Error(), "elsewhere") {
-		t.Errorf("an endpoint elsewhere: %v", err)
+	for _, address := range []string{"http://h/sse", "http://user:password@h/sse", "http://h/moved"} {
+		if _, err := streamable.DialSSE(t.Context(), address, opts); err == nil || !strings.Contains(err.Error(), "elsewhere") {
+			t.Errorf("an endpoint elsewhere: %v", err)
+		}
 	}
 }

@@ -92,6 +92,7 @@ func (s *site) complete(req *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, notAnswered(req.Context(), unaddressed(err))
 	}
+	fillIn(resp, req)
 	return resp, nil
 }
 
@@ -109,9 +110,7 @@ func (s *site) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	case resp == nil:
 		return nil, errNoReply
-	}
-	fillIn(resp, req)
-	if resp.StatusCode < 300 || resp.StatusCode >= 400 {
+	case resp.StatusCode < 300 || resp.StatusCode >= 400:
 		return resp, nil
 	}
 	follow := s.http
