@@ -77,7 +77,8 @@ type HandlerOptions struct {
 	SSE SSEOptions
 	// AllowedHosts are hosts, besides loopback names, that requests on a
 	// loopback address may be for. On another address any host is served
-	// unless some are named here.
+	// unless some are named here, but pages of a host that has a name only if
+	// that is named here.
 	AllowedHosts []string
 	// AllowedOrigins are origins, besides the listener's own, whose pages may
 	// use it, such as "http://localhost:6274".
