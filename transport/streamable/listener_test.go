@@ -478,6 +478,11 @@ func TestListenerFindsOutThatTheSessionIsLost_B098(t *testing.T) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
 		},
+		"404 with a body that does not come to its end": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			writeMore(w, "Not")
+			<-r.Context().Done()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var opened atomic.Int64

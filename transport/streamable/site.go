@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -181,8 +182,14 @@ func (s *site) statusOnly(resp *http.Response) error {
 	return s.badStatus(resp, excerptOf(resp))
 }
 
-// excerptOf returns the body of a reply that is no result, nothing if it is long.
+// excerptTime is how long the body of a reply may take of which the status says most.
+const excerptTime = 2 * time.Second
+
+// excerptOf returns the body of a reply that is no result, nothing if it is long or
+// long in coming.
 func excerptOf(resp *http.Response) []byte {
+	timer := time.AfterFunc(excerptTime, func() { _ = resp.Body.Close() })
+	defer timer.Stop()
 	data, err := readLimited(resp, drainBytes)
 	if err != nil {
 		return nil
