@@ -32,7 +32,11 @@ func (p *post) batch() *reject {
 	if !s.Revision().HasBatches() {
 		return badRequest(jsonrpc.ID{}, unsupported)
 	}
-	b := batch{h: p.h, session: s, ctx: context.WithoutCancel(p.out.r.Context())}
+	atOnce, rej := p.enterBatch(len(items))
+	if rej != nil {
+		return rej
+	}
+	b := batch{h: p.h, session: s, atOnce: atOnce, ctx: context.WithoutCancel(p.out.r.Context())}
 	if !p.accept.stream {
 		b.reply = newExchange(p.out, p.accept, sessionOutlet{p.h, s})
 		b.serve(items)
@@ -60,6 +64,7 @@ type batchReply interface {
 type batch struct {
 	h       *Handler
 	session *session.Held
+	atOnce  int // how many items are served at a time
 	reply   batchReply
 	ctx     context.Context // of this one POST
 
@@ -70,7 +75,7 @@ type batch struct {
 }
 
 func (b *batch) serve(items [][]byte) {
-	slots := make(chan struct{}, b.h.opts.MaxBatch)
+	slots := make(chan struct{}, b.atOnce)
 	var running sync.WaitGroup
 	for _, item := range items {
 		slots <- struct{}{}

@@ -378,6 +378,44 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// TestBatchesCountInFlight has each message of a batch count that is served at a time.
+func TestBatchesCountInFlight_TK1(t *testing.T) {
+	const limit = 3
+	for _, tt := range []struct{ items, counted int }{{1, 1}, {2, 2}, {3, 3}, {5, 3}} {
+		for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
+			t.Run(fmt.Sprint(tt.items, " ", accept), func(t *testing.T) {
+				f := newFixture()
+				h := streamable.NewHandler(f, &streamable.HandlerOptions{MaxInFlight: limit})
+				defer h.Close()
+				b := newBrowser(t, newServer(t, h))
+				session := b.initialize(t, "2025-03-26")
+				var items []string
+				for i := range tt.items {
+					items = append(items, legacyRequest(fmt.Sprint(i), "tools/call", `{"name":"slow"}`))
+				}
+				answered := make(chan reply, 1)
+				go func() {
+					answered <- b.do(t, "POST", "["+strings.Join(items, ",")+"]", legacyHeader(session, "Accept", accept))
+				}()
+				for range tt.counted {
+					await(t, f.started)
+				}
+				if n := h.InFlight(); n != tt.counted {
+					t.Errorf("%d in flight, want %d", n, tt.counted)
+				}
+				ping := `{"jsonrpc":"2.0","id":9,"method":"ping"}`
+				r := b.legacy(t, session, "["+ping+","+ping+"]")
+				if full := tt.counted+2 > limit; full != (r.status == 503) || full && !strings.Contains(r.body, "MaxInFlight of 3") {
+					t.Errorf("another batch: %s", r)
+				}
+				b.do(t, "DELETE", "", legacyHeader(session))
+				await(t, answered)
+				eventually(t, func() bool { return h.InFlight() == 0 })
+			})
+		}
+	}
+}
+
 // TestForeignSessionLooksLikeNone_TG2: nobody can find out which ids are given
 // out.
 func TestForeignSessionLooksLikeNone_TG2_SEC96_SEC98(t *testing.T) {
