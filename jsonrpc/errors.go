@@ -69,7 +69,7 @@ func ReadError(v *Value) *Error {
 	e := &Error{peer: true, Data: v.Get("data")}
 	e.Message, _ = v.LookupString("message")
 	raw, _ := v.Lookup("code")
-	if code, err := strconv.Atoi(string(raw)); err == nil && code != 0 {
+	if code, err := strconv.Atoi(string(raw)); err == nil {
 		e.Code, e.whole = code, *v
 		return e
 	}
@@ -79,7 +79,7 @@ func ReadError(v *Value) *Error {
 
 func (e *Error) appendTo(dst []byte) []byte {
 	code := e.Code
-	if code == 0 {
+	if code == 0 && e.whole.IsZero() { // peers have 0 as a code, and we have none
 		code = CodeInternalError
 	}
 	if !e.whole.IsZero() {

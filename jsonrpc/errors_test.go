@@ -30,7 +30,8 @@ func TestErrorsOfAPeerArePassedOn(t *testing.T) {
 		{"B148 code string", `{"code":"E1","message":"x","data":1}`, `{"code":-32603,"message":"x","data":{"code":"E1","message":"x","data":1}}`},
 		{"B148 code absent", `{"message":"x"}`, `{"code":-32603,"message":"x","data":{"message":"x"}}`},
 		{"B148 code null", `{"code":null,"message":"x"}`, `{"code":-32603,"message":"x","data":{"code":null,"message":"x"}}`},
-		{"B148 code 0", `{"code":0,"message":"x"}`, `{"code":-32603,"message":"x","data":{"code":0,"message":"x"}}`},
+		{"B148 code 0", `{"code":0,"message":"x","data":[1]}`, ""}, // of the Python SDK, for whatever a handler raises
+		{"B148 code -0", `{"code":-0,"message":"x"}`, `{"code":0,"message":"x"}`},
 		{"B148 code too large", `{"code":12345678901234567890123,"message":"x"}`, `{"code":-32603,"message":"x","data":{"code":12345678901234567890123,"message":"x"}}`},
 		{"B148 nothing", `{}`, `{"code":-32603,"message":"","data":{}}`},
 		{"B148 illegal with line breaks", "{\n}", `{"code":-32603,"message":"","data":{}}`},

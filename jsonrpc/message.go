@@ -160,7 +160,9 @@ func (s *scanner) envelope(m *Message, env *envelope) error {
 		case "jsonrpc":
 			env.version = raw
 		case "id":
-			env.id = raw
+			if raw[0] == '"' || s.delimited() { // else it may be the beginning of another one
+				env.id = raw
+			}
 		case "method":
 			env.method = raw
 		default:
@@ -170,6 +172,19 @@ func (s *scanner) envelope(m *Message, env *envelope) error {
 		}
 		return nil
 	})
+}
+
+// delimited reports whether what ends at pos, in an object, does not go on: a message
+// may be cut off in a number.
+func (s *scanner) delimited() bool {
+	if s.pos >= len(s.data) {
+		return false
+	}
+	switch s.data[s.pos] {
+	case ' ', '\t', '\n', '\r', ',', '}':
+		return true
+	}
+	return false
 }
 
 // params scans params, whose top level and _meta are kept free of duplicates.

@@ -136,7 +136,7 @@ func (f *features[T]) firstPage(s *Server, req *mcp.Request) mcp.Result {
 
 // page returns the page that begins at a feature. f.mu is held.
 func (f *features[T]) page(s *Server, req *mcp.Request, from int) mcp.Result {
-	to := min(from+s.opts.PageSize, len(f.names))
+	to := from + min(s.opts.PageSize, len(f.names)-from)
 	dst := s.begin(nil, req)
 	dst = appendName(dst, f.kind)
 	dst = append(dst, '[')

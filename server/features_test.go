@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -91,6 +92,11 @@ func TestCursorsOutliveFeaturesAndServers(t *testing.T) {
 	addTools(restarted, "a", "b", "c")
 	if got, _ := page(t, restarted, cursor); !slices.Equal(got, []string{"c"}) {
 		t.Errorf("after a restart the cursor leads to %q", got)
+	}
+	whole := newServer(&server.Options{PageSize: math.MaxInt})
+	addTools(whole, "a", "b", "c", "d")
+	if got, _ := page(t, whole, cursor); !slices.Equal(got, []string{"c", "d"}) {
+		t.Errorf("where there are no pages the cursor leads to %q", got)
 	}
 }
 

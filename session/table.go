@@ -63,13 +63,17 @@ func NewTable(opts TableOptions) *Table {
 }
 
 // New adds a session and uses it, until [Held.Release]. Its id has 130 random
-// bits in 26 visible ASCII characters.
+// bits in 26 visible ASCII characters. The error is [ErrTooMany], or [mcp.ErrClosed]
+// after Close.
 func (t *Table) New(handler mcp.Handler, opts ServerOptions) (*Held, error) {
 	id := rand.Text()
 	opts.ID = "session:" + id
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed || len(t.sessions) >= t.opts.Max {
+	switch {
+	case t.closed:
+		return nil, mcp.ErrClosed
+	case len(t.sessions) >= t.opts.Max:
 		return nil, ErrTooMany
 	}
 	h := &Held{Server: NewServer(handler, opts), ID: id, principal: opts.Principal, table: t, users: 1}

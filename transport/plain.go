@@ -78,7 +78,7 @@ func answerPlainItem(ctx context.Context, handler mcp.Handler, item []byte, call
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(item, &m); err != nil {
 		id := readableID(&m)
-		if id.IsZero() {
+		if id.IsZero() || m.Kind == jsonrpc.Response { // whose id is none of a request of the client's
 			return jsonrpc.AppendNullError(nil, jsonrpc.ToWire(err))
 		}
 		return jsonrpc.AppendError(nil, id, jsonrpc.ToWire(err))

@@ -228,7 +228,7 @@ func (s *server) drain() {
 		s.notifications.wait()
 		s.session.Close()
 	}()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), s.opts.Drain+lastMoment)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), max(s.opts.Drain+lastMoment, s.opts.Drain))
 	defer cancel()
 	if !s.idleInTime(idle) {
 		s.cancel(mcp.ErrClosed)

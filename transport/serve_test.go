@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -562,6 +563,28 @@ func TestEndOfInputDrains_D26_S242(t *testing.T) {
 	receive(t, "the end", running.done)
 	if running.err != nil {
 		t.Error(running.err)
+	}
+}
+
+// A patientLink tells whether there is time for what is still to be written.
+type patientLink struct {
+	transport.Link
+
+	flushed chan error
+}
+
+func (l *patientLink) Flush(ctx context.Context) error {
+	l.flushed <- ctx.Err()
+	return nil
+}
+
+func TestLongestDrain(t *testing.T) {
+	plain, p := newLink(t, transport.LineOptions{})
+	link := &patientLink{plain, make(chan error, 1)}
+	serveLink(t, link, newServer(), transport.ServeOptions{Drain: math.MaxInt64})
+	_ = p.conn.Close()
+	if err := receive(t, "the end", link.flushed); err != nil {
+		t.Errorf("the last messages have no time: %v", err)
 	}
 }
 

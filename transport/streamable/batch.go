@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -31,7 +32,11 @@ func (p *post) batch() *reject {
 	if !s.Revision().HasBatches() {
 		return badRequest(jsonrpc.ID{}, unsupported)
 	}
-	b := batch{h: p.h, session: s, ctx: context.WithoutCancel(p.out.r.Context())}
+	atOnce, rej := p.enterBatch(len(items))
+	if rej != nil {
+		return rej
+	}
+	b := batch{h: p.h, session: s, atOnce: atOnce, ctx: context.WithoutCancel(p.out.r.Context())}
 	if !p.accept.stream {
 		b.reply = newExchange(p.out, p.accept, sessionOutlet{p.h, s})
 		b.serve(items)
@@ -59,15 +64,18 @@ type batchReply interface {
 type batch struct {
 	h       *Handler
 	session *session.Held
+	atOnce  int // how many items are served at a time
 	reply   batchReply
 	ctx     context.Context // of this one POST
+
+	asks atomic.Bool // there is an item that is, or was to be, a request
 
 	mu      sync.Mutex
 	answers [][]byte // guarded by mu
 }
 
 func (b *batch) serve(items [][]byte) {
-	slots := make(chan struct{}, b.h.opts.MaxBatch)
+	slots := make(chan struct{}, b.atOnce)
 	var running sync.WaitGroup
 	for _, item := range items {
 		slots <- struct{}{}
@@ -87,7 +95,14 @@ func (b *batch) serve(items [][]byte) {
 // item serves one message of the batch and returns its answer, nil for none.
 func (b *batch) item(item []byte) []byte {
 	var m jsonrpc.Message
-	if err := jsonrpc.Scan(item, &m); err != nil {
+	err := jsonrpc.Scan(item, &m)
+	if m.Kind == jsonrpc.Request || m.Kind == jsonrpc.Invalid {
+		b.asks.Store(true)
+	}
+	if err != nil {
+		if m.Kind == jsonrpc.Response {
+			m.ID = jsonrpc.ID{} // that of a request of ours: the client has others
+		}
 		return appendReply(nil, m.ID, mcp.Result{}, err)
 	}
 	switch m.Kind {
@@ -107,10 +122,15 @@ func (b *batch) item(item []byte) []byte {
 }
 
 // finish sends the answers: as single events if the reply has become a stream,
-// else as an array.
+// else as an array. Responses and notifications that are not accepted are refused by
+// the status (2025-03-26, transports, Sending Messages).
 func (b *batch) finish() {
 	if len(b.answers) == 0 {
 		b.reply.finish(http.StatusAccepted, nil)
+		return
+	}
+	if !b.asks.Load() {
+		b.reply.finish(http.StatusBadRequest, b.answers[0])
 		return
 	}
 	if b.reply.streaming() {

@@ -110,7 +110,8 @@ func (d *delivery) run() {
 }
 
 // follow waits for the end of the delivery before, lest both deliver the same, but
-// no longer than that may take.
+// no longer than that may take. It does so even if this one has ended, since the one
+// after it waits for nobody else.
 func (d *delivery) follow() {
 	if d.before == nil {
 		return
@@ -120,7 +121,6 @@ func (d *delivery) follow() {
 	select {
 	case <-d.before.ended:
 	case <-patience.C: // a ResponseWriter without deadlines
-	case <-d.ctx.Done():
 	}
 	d.before = nil
 }

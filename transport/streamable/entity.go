@@ -129,8 +129,11 @@ func tooLarge(seen string, limit int64) *reject {
 var errTooLarge = errors.New("too large")
 
 // believed is how many bytes of memory a client gets for announcing a body of
-// that size. For more it must send these.
-const believed = 64 << 10
+// that size. For more it must send these: what it has sent is multiplied by growth.
+const (
+	believed = 64 << 10
+	growth   = 16
+)
 
 // Bounds of the memory of bodies that is used again: less is not worth it, and
 // more is not kept.
@@ -178,7 +181,7 @@ func recycle(body []byte) {
 func readAll(r io.Reader, size, limit, believed int64) ([]byte, error) {
 	if size < 0 {
 		var buf bytes.Buffer
-		n, err := buf.ReadFrom(io.LimitReader(r, limit+1))
+		n, err := buf.ReadFrom(io.LimitReader(r, max(limit+1, limit))) // the largest limit has no next
 		if n > limit {
 			return nil, errTooLarge
 		}
@@ -188,10 +191,13 @@ func readAll(r io.Reader, size, limit, believed int64) ([]byte, error) {
 	if body == nil {
 		body = freshBody(min(size, believed))
 	}
-	n, err := io.ReadFull(r, body)
-	if err == nil && int64(n) < size {
-		body = append(make([]byte, 0, size), body...)[:size]
-		_, err = io.ReadFull(r, body[n:])
+	n := 0
+	for {
+		if _, err := io.ReadFull(r, body[n:]); err != nil || int64(len(body)) == size {
+			return body, err
+		}
+		n = len(body)
+		grown := min(size, growth*int64(n))
+		body = append(make([]byte, 0, grown), body...)[:grown]
 	}
-	return body, err
 }

@@ -7,12 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
@@ -171,6 +175,66 @@ func TestBodyLimit(t *testing.T) {
 
 // TestTooLargeArrivesOnTheWire writes as simple clients do, which read nothing
 // before they have written everything.
+// A promise is a body of which less comes than was announced.
+type promise struct {
+	left int
+	over func() // called when nothing is left
+}
+
+func (p *promise) Read(b []byte) (int, error) {
+	if p.left == 0 {
+		p.over()
+		return 0, io.ErrUnexpectedEOF
+	}
+	n := min(len(b), p.left)
+	p.left -= n
+	return n, nil
+}
+
+// TestMemoryIsForWhatWasSent announces far more than it sends: memory is had for
+// that, not for promises.
+func TestMemoryIsForWhatWasSent_TK1(t *testing.T) {
+	h := streamable.NewHandler(echo, &streamable.HandlerOptions{MaxBody: 1 << 40})
+	defer h.Close()
+	for _, sent := range []int{0, 1, 100 << 10, 2 << 20} {
+		for _, announced := range []int64{10 << 20, 1 << 29, 1 << 40} {
+			var before, after runtime.MemStats
+			r := httptest.NewRequest("POST", "http://localhost/mcp", &promise{sent, func() { runtime.ReadMemStats(&after) }})
+			r.Header, r.ContentLength = legacyHeader(""), announced
+			w := httptest.NewRecorder()
+			runtime.ReadMemStats(&before)
+			h.ServeHTTP(w, r)
+			if had := after.TotalAlloc - before.TotalAlloc; w.Code != 400 || had > uint64(20*sent+1<<20) {
+				t.Errorf("for %d bytes of %d: %d of memory, HTTP %d", sent, announced, had, w.Code)
+			}
+		}
+	}
+}
+
+// TestNoBodyLimit has the largest limit that there is.
+func TestNoBodyLimit(t *testing.T) {
+	opts := strictServer(t)
+	opts.MaxBody = math.MaxInt64
+	b := serving(t, echo, opts)
+	body := modernRequest("1", "tools/call", toolCall("echo", `{"a":1}`))
+	for name, reader := range map[string]io.Reader{"with a length": strings.NewReader(body), "chunked": &pieces{[][]byte{[]byte(body)}}} {
+		resp := b.send(t, "POST", reader, modernHeader(t, body))
+		if data, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != 200 {
+			t.Errorf("a body %s: %d %s, %v", name, resp.StatusCode, data, err)
+		}
+	}
+	p := newPeer(t, func(w http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = http.NewResponseController(w).Flush() // without a length
+		_, _ = w.Write(jsonrpc.AppendResult(nil, m.ID, new(jsonrpc.Trusted([]byte(`{"a":1}`)))))
+	})
+	dial := knownEra(mcp.NoEra)
+	dial.MaxBody = math.MaxInt
+	if result, err := streamable.CallOnce(t.Context(), p.url, toolRequest("t", "{}"), nil, dial); err != nil || string(result.Raw()) != `{"a":1}` {
+		t.Errorf("a reply without a length: %s, %v", result.Raw(), err)
+	}
+}
+
 func TestTooLargeArrivesOnTheWire(t *testing.T) {
 	const limit = 64 << 10
 	opts := strictServer(t)

@@ -135,6 +135,9 @@ func TestCloseDropsTheLog(t *testing.T) {
 	h.Close()
 	own.wantEnd(t)
 	eventually(t, func() bool { _, dropped := w.state(session); return dropped })
+	if r := b.do(t, "POST", initializeRequest("2025-11-25"), legacyHeader("")); r.status != 503 || !strings.Contains(r.body, "shutting down") {
+		t.Errorf("a new session after the end: %s", r)
+	}
 }
 
 // client is an HTTP request made by hand, so that a bubble's clock counts.
@@ -327,39 +330,66 @@ func lastID(body string) string {
 }
 
 // TestNewerStreamBeginsAfterTheOlder_B104 opens a session's own stream again while
-// the one before is writing.
+// the one before is writing, once or several times.
 func TestNewerStreamBeginsAfterTheOlder_B104(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := newPuppet()
-		h := streamable.NewHandler(p, nil)
-		defer h.Close()
-		id := visit(h, "POST", initializeRequest("2025-11-25"), legacyHeader("")).Header().Get("Mcp-Session-Id")
-		call := request(h, "POST", callOf("A"), legacyHeader(id))
-		await(t, p.tool("A").began)
-		call.leave()
-		await(t, call.done)
-		p.notify(t, "A", 1)
-		w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
-		older := make(chan struct{})
-		go func() {
-			defer close(older)
-			r := httptest.NewRequest("GET", "http://localhost/mcp", nil)
-			r.Header = legacyHeader(id)
-			h.ServeHTTP(w, r)
-		}()
-		await(t, w.began)
-		newer := request(h, "GET", "", legacyHeader(id))
-		synctest.Wait()
-		close(w.free)
-		await(t, older)
-		p.notify(t, "A", 2)
-		synctest.Wait()
-		newer.leave()
-		await(t, newer.done)
-		p.end("A")
-		first, second := w.Body.String(), newer.reply.Body.String()
-		if !strings.Contains(first, `"A1"`) || strings.Contains(first, `"A2"`) || strings.Contains(second, `"A1"`) || !strings.Contains(second, `"A2"`) {
-			t.Errorf("the older stream brought %q, the newer %q", first, second)
-		}
-	})
+	for _, tt := range []struct {
+		name  string
+		newer int
+		leave bool // those between the oldest and the newest go before that comes
+	}{
+		{"two streams", 1, false},
+		{"three streams", 2, false},
+		{"many streams", 20, false},
+		{"three streams, of which one was left", 2, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPuppet()
+				h := streamable.NewHandler(p, nil)
+				defer h.Close()
+				id := visit(h, "POST", initializeRequest("2025-11-25"), legacyHeader("")).Header().Get("Mcp-Session-Id")
+				call := request(h, "POST", callOf("A"), legacyHeader(id))
+				await(t, p.tool("A").began)
+				call.leave()
+				await(t, call.done)
+				p.notify(t, "A", 1)
+				w := &stuckWriter{httptest.NewRecorder(), make(chan struct{}, 1), make(chan struct{})}
+				older := make(chan struct{})
+				go func() {
+					defer close(older)
+					r := httptest.NewRequest("GET", "http://localhost/mcp", nil)
+					r.Header = legacyHeader(id)
+					h.ServeHTTP(w, r)
+				}()
+				await(t, w.began)
+				var newer []*client
+				for range tt.newer {
+					if n := len(newer); n > 0 && tt.leave {
+						newer[n-1].leave()
+						synctest.Wait()
+					}
+					newer = append(newer, request(h, "GET", "", legacyHeader(id)))
+					synctest.Wait()
+				}
+				close(w.free)
+				await(t, older)
+				p.notify(t, "A", 2)
+				synctest.Wait()
+				for _, c := range newer {
+					c.leave()
+					await(t, c.done)
+				}
+				p.end("A")
+				streams := []string{w.Body.String()}
+				for _, c := range newer {
+					streams = append(streams, c.reply.Body.String())
+				}
+				for i, body := range streams {
+					if first, second := strings.Contains(body, `"A1"`), strings.Contains(body, `"A2"`); first != (i == 0) || second != (i == tt.newer) {
+						t.Errorf("stream %d of %d brought %q", i+1, tt.newer+1, body)
+					}
+				}
+			})
+		})
+	}
 }

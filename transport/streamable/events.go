@@ -134,14 +134,22 @@ func (b *Broadcast) start(lastID string) int64 {
 	return n + 1
 }
 
-func (b *Broadcast) enter() bool {
+// enter counts a client until leave, or returns why it must not watch.
+func (b *Broadcast) enter() *reject {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.closed || b.watchers >= b.maxWatchers {
-		return false
+	var rej *reject
+	switch {
+	case b.closed:
+		rej = unavailable("%v", errDraining)
+	case b.watchers >= b.maxWatchers:
+		rej = unavailable("the limit MaxWatchers of %d is reached", b.maxWatchers)
+	default:
+		b.watchers++
+		return nil
 	}
-	b.watchers++
-	return true
+	rej.null = true
+	return rej
 }
 
 func (b *Broadcast) leave() {
@@ -159,9 +167,7 @@ func (b *Broadcast) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func (b *Broadcast) serve(out *output) *reject {
-	if !b.enter() {
-		rej := unavailable("the limit MaxWatchers of %d is reached", b.maxWatchers)
-		rej.null = true
+	if rej := b.enter(); rej != nil {
 		return rej
 	}
 	defer b.leave()

@@ -149,7 +149,7 @@ func TestBroadcastKeepsAliveAndEnds(t *testing.T) {
 		if n := strings.Count(w.Body.String(), "\n:\n\n") + strings.Count(w.Body.String(), ":\n\n:"); n < 5 || !strings.HasSuffix(w.Body.String(), "data: 1\n\n") {
 			t.Errorf("the stream was %q", w.Body)
 		}
-		if w := visit(b, "GET", "", http.Header{}); w.Code != 503 {
+		if w := visit(b, "GET", "", http.Header{}); w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
 			t.Errorf("after the end: %d %s", w.Code, w.Body)
 		}
 	})

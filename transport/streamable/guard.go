@@ -83,7 +83,14 @@ func (g *guard) hostAllowed(r *http.Request) bool {
 // of the listener's own address, by any of its names, and those configured.
 func (g *guard) originAllowed(origin string, r *http.Request) bool {
 	origin = strings.ToLower(origin)
-	return slices.Contains(g.origins, origin) || isOwn(origin, r)
+	return slices.Contains(g.origins, origin) || isOwn(origin, r) && g.isOurs(strings.ToLower(hostname(r.Host)))
+}
+
+// isOurs reports whether a host is certain to be ours. A name that is not configured
+// may be that of a page's owner, who has made it lead here (DNS rebinding).
+func (g *guard) isOurs(host string) bool {
+	_, err := netip.ParseAddr(host)
+	return err == nil || host == "localhost" || slices.Contains(g.hosts, host)
 }
 
 // foreign returns the origin of the page that makes a request which the guard has

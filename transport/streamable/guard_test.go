@@ -177,7 +177,7 @@ func TestGuardOnTheWire(t *testing.T) {
 func TestGuardByLocalAddress(t *testing.T) {
 	body := modernRequest("1", "tools/list", "")
 	for _, tt := range []struct {
-		name, local, host string
+		name, local, host string // and the origin, if there is one
 		allowed           []string
 		status            int
 	}{
@@ -188,12 +188,22 @@ func TestGuardByLocalAddress(t *testing.T) {
 		{"beyond loopback", "192.0.2.1:80", "any.example", nil, 200},
 		{"beyond loopback with names", "192.0.2.1:80", "any.example", []string{"named.example"}, 403},
 		{"beyond loopback by its name", "192.0.2.1:80", "named.example:80", []string{"named.example:443"}, 200},
+		{"B131 a page of the name that it has led here", "192.0.2.1:80", "evil.example http://evil.example", nil, 403},
+		{"B131 such a page, with a port", "192.0.2.1:80", "evil.example:80 http://evil.example:80", nil, 403},
+		{"its own page", "192.0.2.1:80", "192.0.2.1 http://192.0.2.1", nil, 200},
+		{"its own page over IPv6", "[2001:db8::1]:80", "[2001:db8::1]:8000 http://[2001:db8::1]:8000", nil, 200},
+		{"its own page by a configured name", "192.0.2.1:80", "named.example:80 https://Named.example:80", []string{"named.example"}, 200},
+		{"its own page through a forwarded port", "192.0.2.1:80", "localhost:8000 http://localhost:8000", nil, 200},
+		{"another page", "192.0.2.1:80", "192.0.2.1 http://evil.example", nil, 403},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			h := streamable.NewHandler(echo, &streamable.HandlerOptions{AllowedHosts: tt.allowed})
 			defer h.Close()
-			r := httptest.NewRequest("POST", "http://"+tt.host+"/mcp", strings.NewReader(body))
-			r.Header = modernHeader(t, body)
+			host, origin, _ := strings.Cut(tt.host, " ")
+			r := httptest.NewRequest("POST", "http://"+host+"/mcp", strings.NewReader(body))
+			if r.Header = modernHeader(t, body); origin != "" {
+				r.Header.Set("Origin", origin)
+			}
 			if tt.local != "" {
 				local := net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.local))
 				r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))

@@ -38,8 +38,9 @@ type HandlerOptions struct {
 	Fallback mcp.Implementation
 	// MaxBody is how many bytes a body may have. Default DefaultMaxBody.
 	MaxBody int64
-	// MaxInFlight is how many messages, subscriptions among them, are served
-	// at a time; further ones get the status 503. Default DefaultMaxInFlight.
+	// MaxInFlight is how many messages, subscriptions and those of batches among
+	// them, are served at a time; further ones get the status 503. Default
+	// DefaultMaxInFlight.
 	MaxInFlight int
 	// MaxBatch is how many items of a batch are served at a time. Default
 	// DefaultMaxBatch.
@@ -77,7 +78,8 @@ type HandlerOptions struct {
 	SSE SSEOptions
 	// AllowedHosts are hosts, besides loopback names, that requests on a
 	// loopback address may be for. On another address any host is served
-	// unless some are named here.
+	// unless some are named here, but pages of a host that has a name only if
+	// that is named here.
 	AllowedHosts []string
 	// AllowedOrigins are origins, besides the listener's own, whose pages may
 	// use it, such as "http://localhost:6274".
@@ -259,8 +261,8 @@ func (h *Handler) sessionless() bool { return h.opts.Plain || h.opts.Era == mcp.
 func (h *Handler) post(out *output) *reject {
 	p := &post{holding: holding{h: h}, out: out}
 	defer p.leave()
-	if h.inFlight.Add(1) > int64(h.opts.MaxInFlight) {
-		return unavailable("the limit MaxInFlight of %d is reached", h.opts.MaxInFlight)
+	if rej := p.enter(1); rej != nil {
+		return rej
 	}
 	if rej := checkContentType(out.r); rej != nil {
 		return rej
@@ -278,6 +280,9 @@ func (h *Handler) post(out *output) *reject {
 	}
 	p.accept, p.body = accept, body
 	rej := p.serve()
+	if rej != nil && p.m.Kind == jsonrpc.Response {
+		rej.id = jsonrpc.ID{} // that of a request of ours: the client has others
+	}
 	if open := p.open; open != nil {
 		h.wait(p, open)
 		return nil
@@ -306,16 +311,34 @@ func (p *post) leave() {
 }
 
 // A holding is what a message holds while it is served: its place among those in
-// flight, its session, and its body.
+// flight, or those of a batch, its session, and its body.
 type holding struct {
 	h       *Handler
+	places  int64
 	session *session.Held // nil for none
 	body    []byte
 	reuse   bool // nobody needs the body afterwards
 }
 
+// enter takes places among the messages in flight, until giveBack, and returns why the
+// message must not be served.
+func (h *holding) enter(places int) *reject {
+	h.places += int64(places)
+	if limit := h.h.opts.MaxInFlight; h.h.inFlight.Add(int64(places)) > int64(limit) {
+		return unavailable("the limit MaxInFlight of %d is reached", limit)
+	}
+	return nil
+}
+
+// enterBatch is enter for the further messages of a batch of n that are served at the
+// same time. It returns how many are.
+func (h *holding) enterBatch(n int) (atOnce int, rej *reject) {
+	atOnce = min(n, h.h.opts.MaxBatch, h.h.opts.MaxInFlight)
+	return atOnce, h.enter(atOnce - 1)
+}
+
 func (h *holding) giveBack() {
-	h.h.inFlight.Add(-1)
+	h.h.inFlight.Add(-h.places)
 	if h.session != nil {
 		h.session.Release()
 	}
@@ -420,7 +443,12 @@ func (p *post) plain(err error) *reject {
 		x.finish(http.StatusOK, transport.AnswerPlain(ctx, p.h.handler, &p.m, caller, nil))
 		return nil
 	}
-	answer := transport.AnswerPlainBatch(ctx, p.h.handler, p.body, caller, p.h.opts.MaxBatch)
+	items, _ := jsonrpc.SplitBatch(p.body)
+	atOnce, rej := p.enterBatch(max(len(items), 1)) // what is no batch is answered below
+	if rej != nil {
+		return rej
+	}
+	answer := transport.AnswerPlainBatch(ctx, p.h.handler, p.body, caller, atOnce)
 	x.finish(statusOf(answer), answer)
 	return nil
 }

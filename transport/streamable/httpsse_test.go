@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"regexp"
 	"strings"
@@ -251,6 +252,12 @@ func TestSSEServesConcurrentlyUpToALimit_TK1(t *testing.T) {
 		r = c.post(t, legacyRequest("6", "resources/list", "{}"))
 	}
 	c.events.await(t, `"id":6,"result"`)
+}
+
+func TestSSEWithoutALimit(t *testing.T) {
+	opts := strictServer(t)
+	opts.SSE = streamable.SSEOptions{MaxQueued: math.MaxInt}
+	openSSE(t, sseAt(t, newFixture(), opts)).initialize(t, "2024-11-05")
 }
 
 // TestSSECountsInFlight: the limit of a listener holds for all its clients.

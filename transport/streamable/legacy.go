@@ -62,6 +62,9 @@ func (p *post) initialize() *reject {
 		MaxTaskWait: p.h.opts.MaxTaskWait,
 	})
 	if err != nil {
+		if errors.Is(err, mcp.ErrClosed) {
+			err = errDraining
+		}
 		rej := unavailable("%v", err)
 		rej.id = p.m.ID
 		return rej

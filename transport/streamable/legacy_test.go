@@ -331,6 +331,10 @@ func TestBatches(t *testing.T) {
 		{"B038 with initialize", "2025-03-26", "[" + initializeRequest("2025-03-26") + "," + ping + "]", "2025-03-26", 200, []string{`"id":0,"error":{"code":-32600`, `"id":2,"result"`}},
 		{"D2.3 a faulty item", "2025-03-26", "[1," + ping + `,{"jsonrpc":"2.0","id":4,"method":"unknown"}]`, "2025-03-26", 200, []string{`{"jsonrpc":"2.0","error":{"code":-32600`, `"id":2,"result"`, `"id":4,"error":{"code":-32601`}},
 		{"an item's tool panics", "2025-03-26", "[" + ping + "," + legacyRequest("5", "tools/call", `{"name":"panic"}`) + "]", "", 200, []string{`"id":2,"result"`, `"id":5,"error":{"code":-32603`}},
+		{"D2.3 faulty items only", "2025-03-26", `[1,{"jsonrpc":"2.0","id":7}]`, "2025-03-26", 200, []string{`{"jsonrpc":"2.0","error":{"code":-32600`, `"id":7,"error":{"code":-32600`}},
+		{"a faulty answer and a request", "2025-03-26", `[{"jsonrpc":"2.0","id":9},` + ping + "]", "2025-03-26", 200, []string{`"error":{"code":-32600`, `"id":2,"result"`}},
+		{"S2.59 a faulty answer", "2025-03-26", `[{"jsonrpc":"2.0","id":9,"result":{},"error":{}},{"jsonrpc":"2.0","id":10,"result":{}}]`, "2025-03-26", 400, []string{`{"jsonrpc":"2.0","error":{"code":-32600`}},
+		{"S2.59 a faulty notification", "2025-03-26", `[` + note + `,{"jsonrpc":"2.0","method":"notifications/x","params":1}]`, "2025-03-26", 400, []string{`{"jsonrpc":"2.0","error":{"code":-32600`}},
 		{"D2.4 empty", "2025-03-26", "[]", "2025-03-26", 400, []string{`"error":{"code":-32600`}},
 		{"T-K1 too many", "2025-03-26", "[" + strings.Repeat(ping+",", jsonrpc.MaxBatch) + ping + "]", "2025-03-26", 400, []string{`"code":-32600`}},
 		{"no JSON", "2025-03-26", "[" + ping, "2025-03-26", 400, []string{`"code":-32700`}},
@@ -371,6 +375,44 @@ func TestBatches(t *testing.T) {
 	if r.header.Get("Content-Type") != "text/event-stream" || len(regexp.MustCompile(`(?m)^event: message\nid: \S+\ndata: \{`).FindAllString(r.body, -1)) != 5 || strings.Contains(r.body, "data: [") ||
 		!strings.Contains(r.body, `"progressToken":"p"`) || !strings.Contains(r.body, `"id":6,"result"`) || !strings.Contains(r.body, `"id":2,"result"`) {
 		t.Errorf("B038: a batch that streams: %s", r)
+	}
+}
+
+// TestBatchesCountInFlight has each message of a batch count that is served at a time.
+func TestBatchesCountInFlight_TK1(t *testing.T) {
+	const limit = 3
+	for _, tt := range []struct{ items, counted int }{{1, 1}, {2, 2}, {3, 3}, {5, 3}} {
+		for _, accept := range []string{"application/json", "application/json, text/event-stream"} {
+			t.Run(fmt.Sprint(tt.items, " ", accept), func(t *testing.T) {
+				f := newFixture()
+				h := streamable.NewHandler(f, &streamable.HandlerOptions{MaxInFlight: limit})
+				defer h.Close()
+				b := newBrowser(t, newServer(t, h))
+				session := b.initialize(t, "2025-03-26")
+				var items []string
+				for i := range tt.items {
+					items = append(items, legacyRequest(fmt.Sprint(i), "tools/call", `{"name":"slow"}`))
+				}
+				answered := make(chan reply, 1)
+				go func() {
+					answered <- b.do(t, "POST", "["+strings.Join(items, ",")+"]", legacyHeader(session, "Accept", accept))
+				}()
+				for range tt.counted {
+					await(t, f.started)
+				}
+				if n := h.InFlight(); n != tt.counted {
+					t.Errorf("%d in flight, want %d", n, tt.counted)
+				}
+				ping := `{"jsonrpc":"2.0","id":9,"method":"ping"}`
+				r := b.legacy(t, session, "["+ping+","+ping+"]")
+				if full := tt.counted+2 > limit; full != (r.status == 503) || full && !strings.Contains(r.body, "MaxInFlight of 3") {
+					t.Errorf("another batch: %s", r)
+				}
+				b.do(t, "DELETE", "", legacyHeader(session))
+				await(t, answered)
+				eventually(t, func() bool { return h.InFlight() == 0 })
+			})
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/internal/sse"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -106,7 +107,7 @@ func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 		e.conn.end(ErrSessionLost)
 		return errNotOffered
 	}
-	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, mediaType(resp))
+	err := fmt.Errorf("HTTP %d with the content type %q", resp.StatusCode, e.conn.origin.excerpt([]byte(mediaType(resp))))
 	if status := resp.StatusCode; at.lastID != "" && (status == http.StatusBadRequest || status == http.StatusGone) {
 		e.conn.opts.Logger.Warn("what came outside calls in the meantime is lost", "err", err)
 		at.lastID = ""
@@ -157,9 +158,20 @@ func (e *legacyEra) outsideMessage(data []byte) {
 	case jsonrpc.Request:
 		e.asked(&m, nil)
 	case jsonrpc.Response:
-		// Some servers answer calls here.
-		if call, _ := e.conn.calls.Respond(&m); call == nil {
+		// Some servers answer calls here. An error without an id is that of none: the
+		// POST of the call in flight has a reply.
+		if call := e.answered(&m); call == nil {
 			e.conn.opts.Logger.Debug("a response answers nothing", "id", m.ID.String(), "method", mcp.MethodListen)
 		}
 	}
+}
+
+// answered gives a response to the call whose id it names, and returns that, nil if
+// there is none.
+func (e *legacyEra) answered(m *jsonrpc.Message) *inflight.Call {
+	if m.ID.IsZero() {
+		return nil
+	}
+	call, _ := e.conn.calls.Respond(m)
+	return call
 }

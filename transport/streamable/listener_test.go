@@ -320,6 +320,50 @@ func TestAnswerOnTheGetStream(t *testing.T) {
 	await(t, hungUp) // nobody waits for the reply to the POST any more
 }
 
+// TestErrorOfNobodyOnTheGetStream: an error without an id is not that of the call in
+// flight, whose POST has a reply of its own.
+func TestErrorOfNobodyOnTheGetStream(t *testing.T) {
+	for _, id := range []string{"", `"id":null,`} {
+		toGet, heard := make(chan string), make(chan struct{})
+		p := newPeer(t, legacyPeer("2025-11-25", "s", splitGet(func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+			writeStream(w, ":\n\n")
+			select {
+			case text := <-toGet:
+				writeMore(w, text)
+				<-r.Context().Done()
+			case <-r.Context().Done():
+			}
+		}, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+			if string(m.Method) != "tools/call" {
+				justAnswer(w, r, m)
+				return
+			}
+			token := m.Meta.Get("progressToken")
+			toGet <- event(`{"jsonrpc":"2.0",`+id+`"error":{"code":-32600,"message":"what was that?"}}`) +
+				event(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":`+string(token.Raw())+`,"progress":1}}`)
+			select {
+			case <-heard:
+			case <-r.Context().Done():
+			}
+			writeResult(w, m, `{}`)
+		})))
+		c := dial(t, p.url, &streamable.DialOptions{DialOptions: transport.DialOptions{Era: mcp.Legacy}})
+		r := newRecorder()
+		req := toolRequest("t", "{}")
+		req.Meta.ProgressToken = jsonrpc.StringID("mine")
+		go func() {
+			defer close(heard)
+			select {
+			case <-r.signal:
+			case <-t.Context().Done():
+			}
+		}()
+		if _, err := c.Handle(t.Context(), req, r); err != nil {
+			t.Errorf("an error %q ended the call: %v", id, err)
+		}
+	}
+}
+
 func TestCloseIsBounded(t *testing.T) {
 	for name, onDelete := range map[string]answerer{
 		"D1.22 DELETE hangs": func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { <-r.Context().Done() },
@@ -433,6 +477,11 @@ func TestListenerFindsOutThatTheSessionIsLost_B098(t *testing.T) {
 		"400": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, `{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"}}`)
+		},
+		"404 with a body that does not come to its end": func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusNotFound)
+			writeMore(w, "Not")
+			<-r.Context().Done()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -128,6 +128,50 @@ func TestResponsesOfClients(t *testing.T) {
 	}
 }
 
+// TestRefusedResponseHasNoID has responses refused in every way. Their ids are those
+// of requests of the server's: in an error they would name requests of the client's
+// ("a JSON-RPC error response that has no id", 2025-11-25, transports, Sending
+// Messages).
+func TestRefusedResponseHasNoID(t *testing.T) {
+	const answer, both = `{"jsonrpc":"2.0","id":77,"result":{}}`, `{"jsonrpc":"2.0","id":77,"result":{},"error":{"code":1,"message":""}}`
+	servers := map[mcp.Era]*browser{}
+	for _, era := range []mcp.Era{mcp.NoEra, mcp.Legacy, mcp.Modern} {
+		servers[era] = serving(t, echo, &streamable.ServerOptions{HandlerOptions: streamable.HandlerOptions{Era: era, Logger: strict(t).Logger}})
+	}
+	plain := strictServer(t)
+	plain.Plain = true
+	session, older := servers[mcp.NoEra].initialize(t, "2025-11-25"), servers[mcp.NoEra].initialize(t, "2025-03-26")
+	json := header("Content-Type", "application/json")
+	for _, tt := range []struct {
+		name   string
+		server *browser
+		body   string
+		header http.Header
+		status int
+		id     string // how the error begins otherwise
+	}{
+		{"no session", servers[mcp.NoEra], answer, json, 400, ""},
+		{"a session that is unknown", servers[mcp.NoEra], answer, legacyHeader("dead"), 404, ""},
+		{"a revision that is unknown", servers[mcp.NoEra], answer, legacyHeader(session, "Mcp-Protocol-Version", "2025-11-26"), 400, ""},
+		{"a result and an error", servers[mcp.NoEra], both, legacyHeader(session), 400, ""},
+		{"bad UTF-8", servers[mcp.NoEra], strings.Replace(answer, "{}", "\"\xff\"", 1), legacyHeader(session), 400, ""},
+		{"in a batch", servers[mcp.NoEra], "[" + both + "]", legacyHeader(older), 400, ""},
+		{"in a batch with another fault", servers[mcp.NoEra], "[" + both + ",1]", legacyHeader(older), 200, ""},
+		{"modern", servers[mcp.Modern], both, header("Content-Type", "application/json", "Mcp-Protocol-Version", "2026-07-28"), 400, ""},
+		{"modern, without a version", servers[mcp.Modern], answer, json, 400, ""},
+		{"modern, to a listener for legacy clients", servers[mcp.Legacy], answer, header("Content-Type", "application/json", "Mcp-Protocol-Version", "2026-07-28"), 400, ""},
+		{"plain", serving(t, ping, plain), both, json, 400, `"id":null,`},
+		{"plain, in a batch", serving(t, ping, plain), "[" + both + "]", json, 200, `"id":null,`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := tt.server.do(t, "POST", tt.body, tt.header)
+			if want := `{"jsonrpc":"2.0",` + tt.id + `"error":{"code":-32`; r.status != tt.status || !strings.HasPrefix(strings.Trim(r.body, "[]"), want) {
+				t.Errorf("%s, want %d %s", r, tt.status, want)
+			}
+		})
+	}
+}
+
 // TestEraOfAMessage is the table of docs/eras.md: which era a message is served in,
 // and what a listener for one era says to the other.
 func TestEraOfAMessage(t *testing.T) {

@@ -121,16 +121,43 @@ func secretsOf(u *url.URL, header http.Header) []string {
 	return secrets
 }
 
-// excerptBytes is how much of a reply's body an error may repeat.
+// excerptBytes is how much of a text of a reply an error may repeat.
 const excerptBytes = 200
 
-// excerpt returns the beginning of a reply's body, without our secrets.
-func (o *origin) excerpt(data []byte) string {
-	text := string(data[:min(len(data), 20*excerptBytes)])
-	for _, secret := range o.secrets {
-		text = strings.ReplaceAll(text, secret, "***")
+// withoutSecrets returns values of a reply's header.
+func (o *origin) withoutSecrets(values []string) []string {
+	values = slices.Clone(values)
+	for i := range values {
+		for _, secret := range o.secrets {
+			values[i] = strings.ReplaceAll(values[i], secret, "***")
+		}
 	}
-	return strings.ToValidUTF8(text[:min(len(text), excerptBytes)], "")
+	return values
+}
+
+// excerpt returns the beginning of a text of a reply, without our secrets.
+func (o *origin) excerpt(data []byte) string {
+	var text []byte
+	for len(data) > 0 && len(text) < excerptBytes {
+		if n := o.secretAt(data); n > 0 {
+			text, data = append(text, "***"...), data[n:]
+			continue
+		}
+		text, data = append(text, data[0]), data[1:]
+	}
+	return strings.ToValidUTF8(string(text[:min(len(text), excerptBytes)]), "")
+}
+
+// secretAt returns the length of the secret that data begins with, or of its beginning
+// if the rest of it is cut off; 0 if there is none.
+func (o *origin) secretAt(data []byte) int {
+	for _, secret := range o.secrets {
+		n := min(len(secret), len(data))
+		if n >= shortSecret && string(data[:n]) == secret[:n] {
+			return n
+		}
+	}
+	return 0
 }
 
 // Redacted returns a URL without what may be secret in it: user, query and

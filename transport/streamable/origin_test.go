@@ -3,6 +3,7 @@ package streamable_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -218,5 +219,103 @@ func TestSecretsStaySecret(t *testing.T) {
 	}
 	if status, ok := errors.AsType[*streamable.StatusError](errs[0]); !ok || status.Status != 500 {
 		t.Errorf("%v", errs[0])
+	}
+}
+
+// TestSecretsAreNotToldInPart has a server repeat secrets that are as long as tokens
+// can be, whole or cut off.
+func TestSecretsAreNotToldInPart(t *testing.T) {
+	for _, size := range []int{100, 900, 1500, 3999, 4000, 4001, 10_000} {
+		secret := strings.Repeat("secret/", size)[:size]
+		opts := knownEra(mcp.NoEra)
+		opts.Header = http.Header{"Authorization": {"Bearer " + secret}}
+		for name, tt := range map[string]struct{ body, want string }{
+			"alone":              {secret, "***"},
+			"again and again":    {strings.Repeat(secret+",", 10), strings.Repeat("***,", 10)},
+			"behind a text":      {strings.Repeat("x", 190) + secret + " is wrong", strings.Repeat("x", 190) + "*** is wro"},
+			"across the end":     {strings.Repeat("x", 199) + secret, strings.Repeat("x", 199) + "*"},
+			"cut off":            {"wrong: " + secret[:size-1], "wrong: ***"},
+			"with its scheme":    {"Bearer " + secret + " is wrong", "*** is wrong"},
+			"the scheme cut off": {"wrong: Bearer " + secret[:size/2], "wrong: ***"},
+			"not at all":         {"wrong", "wrong"},
+		} {
+			p := newPeer(t, func(w http.ResponseWriter, _ *http.Request, _ *jsonrpc.Message) {
+				w.WriteHeader(http.StatusForbidden)
+				_, _ = io.WriteString(w, tt.body)
+			})
+			_, err := streamable.CallOnce(t.Context(), p.url, toolRequest("t", "{}"), nil, opts)
+			status, ok := errors.AsType[*streamable.StatusError](err)
+			if !ok || status.Excerpt != tt.want {
+				t.Errorf("a secret of %d bytes %s: the excerpt of %v", size, name, err)
+			}
+		}
+	}
+}
+
+// A roundTripper makes HTTP requests.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestSecretsInHeadsStaySecret has a server repeat a secret outside the body.
+func TestSecretsInHeadsStaySecret(t *testing.T) {
+	const secret = "hidden-secret"
+	opts := knownEra(mcp.NoEra)
+	opts.Header = http.Header{"Authorization": {"Bearer " + secret}}
+	for _, code := range []int{200, 302, 401, 403, 500} {
+		opts.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{
+				StatusCode: code, Status: fmt.Sprint(code, " no ", secret, strings.Repeat(" no", 1<<20)), Request: r, Body: io.NopCloser(strings.NewReader("no")),
+				Header: http.Header{
+					"Content-Type":     {"application/" + secret},
+					"Www-Authenticate": {`Bearer error_description="` + secret + `", resource_metadata="https://h/r"`, "Basic"},
+				},
+			}, nil
+		})
+		_, err := streamable.CallOnce(t.Context(), "http://h/mcp", toolRequest("t", "{}"), nil, opts)
+		if text := fmt.Sprintf("%v %+v %s", err, err, jsonrpc.ToWire(err)); err == nil || strings.Contains(text, secret) || len(text) > 3000 {
+			t.Errorf("%d: %.1000v", code, err)
+		}
+		want := []string{`Bearer error_description="***", resource_metadata="https://h/r"`, "Basic"}
+		if auth, ok := errors.AsType[*streamable.AuthError](err); ok != (code == 401 || code == 403) || ok && !slices.Equal(auth.Challenges, want) {
+			t.Errorf("%d: %.1000v", code, err)
+		}
+	}
+}
+
+// TestTransportsThatSayLittle has transports leave out what an http.Client does
+// without.
+func TestTransportsThatSayLittle(t *testing.T) {
+	opts := knownEra(mcp.NoEra)
+	for name, tt := range map[string]struct {
+		resp *http.Response
+		want string
+	}{
+		"no reply":       {nil, "no reply"},
+		"no body":        {&http.Response{StatusCode: 403, Status: "403 Forbidden"}, "HTTP 403 Forbidden with an empty body"},
+		"half a body":    {&http.Response{StatusCode: 200, Status: "200 OK", ContentLength: 10}, "the reply was cut off"},
+		"a redirect":     {&http.Response{StatusCode: 307, Status: "307", Header: http.Header{"Location": {"http://other/"}}}, "another origin"},
+		"no redirect":    {&http.Response{StatusCode: 304, Status: "304 Not Modified"}, "HTTP 304 Not Modified with an empty body"},
+		"no header":      {&http.Response{StatusCode: 200, Status: "200 OK", ContentLength: -1, Body: io.NopCloser(strings.NewReader("x"))}, `unexpected content type ""`},
+		"an empty reply": {new(http.Response), "HTTP 0"},
+	} {
+		opts.Transport = roundTripper(func(*http.Request) (*http.Response, error) { return tt.resp, nil })
+		if _, err := streamable.CallOnce(t.Context(), "http://h/mcp", toolRequest("t", "{}"), nil, opts); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
+	found := http.Header{"Location": {"/other"}}
+	stream := "event: endpoint\ndata: http://elsewhere/message\n\n"
+	opts.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+		header := http.Header{"Content-Type": {"text/event-stream"}}
+		if r.URL.Path == "/moved" {
+			return &http.Response{StatusCode: 307, Header: found}, nil
+		}
+		return &http.Response{StatusCode: 200, Header: header, Body: io.NopCloser(strings.NewReader(stream))}, nil
+	})
+	for _, address := range []string{"http://h/sse", "http://user:password@h/sse", "http://h/moved"} {
+		if _, err := streamable.DialSSE(t.Context(), address, opts); err == nil || !strings.Contains(err.Error(), "elsewhere") {
+			t.Errorf("an endpoint elsewhere: %v", err)
+		}
 	}
 }

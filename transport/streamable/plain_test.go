@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // ping is the handler of the documents: it knows one method.
@@ -78,4 +79,34 @@ func TestPlain(t *testing.T) {
 	if r := b.modern(t, modernRequest("1", "ping", ""), "Mcp-Method", "other"); r.status != 200 || r.body != `{"jsonrpc":"2.0","id":1,"result":{"pong":true}}` {
 		t.Errorf("a modern request: %s", r)
 	}
+}
+
+func TestPlainBatchesCountInFlight_TK1(t *testing.T) {
+	started, release := make(chan bool, 5), make(chan bool)
+	handler := mcp.HandlerFunc(func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+		started <- true
+		<-release
+		return raw(`{}`)
+	})
+	h := streamable.NewHandler(handler, &streamable.HandlerOptions{Plain: true, MaxInFlight: 3})
+	defer h.Close()
+	b := newBrowser(t, newServer(t, h))
+	const one = `{"jsonrpc":"2.0","id":1,"method":"m"}`
+	answered := make(chan reply, 1)
+	go func() {
+		answered <- b.do(t, "POST", "["+strings.Repeat(one+",", 4)+one+"]", header("Content-Type", "application/json"))
+	}()
+	for range 3 {
+		await(t, started)
+	}
+	if n := h.InFlight(); n != 3 {
+		t.Errorf("%d in flight", n)
+	} else if r := b.do(t, "POST", one, header("Content-Type", "application/json")); r.status != 503 {
+		t.Errorf("beside a batch: %s", r)
+	}
+	close(release)
+	if r := await(t, answered); r.status != 200 || strings.Count(r.body, `"result":{}`) != 5 {
+		t.Errorf("the batch: %s", r)
+	}
+	eventually(t, func() bool { return h.InFlight() == 0 })
 }

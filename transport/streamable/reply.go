@@ -56,7 +56,7 @@ func retryAfter(resp *http.Response) time.Duration {
 // An AuthError is a reply of 401 or 403: the server wants authorization.
 type AuthError struct {
 	Status     int
-	Challenges []string // the values of WWW-Authenticate, as they came
+	Challenges []string // the values of WWW-Authenticate, without our secrets
 }
 
 // Error names the status and the challenges.

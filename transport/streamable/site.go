@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -92,6 +93,7 @@ func (s *site) complete(req *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, notAnswered(req.Context(), unaddressed(err))
 	}
+	fillIn(resp, req)
 	return resp, nil
 }
 
@@ -107,12 +109,26 @@ func (s *site) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, http.ErrSchemeMismatch
 	case err != nil:
 		return nil, err
+	case resp == nil:
+		return nil, errNoReply
 	case resp.StatusCode < 300 || resp.StatusCode >= 400:
 		return resp, nil
 	}
 	follow := s.http
 	follow.Transport = &replay{first: resp, next: s.http.Transport}
 	return follow.Do(req)
+}
+
+var errNoReply = errors.New("the transport has returned no reply")
+
+// fillIn adds to the reply to a request what not every transport of others does.
+func fillIn(resp *http.Response, req *http.Request) {
+	if resp.Body == nil {
+		resp.Body = http.NoBody
+	}
+	if resp.Request == nil {
+		resp.Request = req
+	}
 }
 
 // answeredWithoutTLS reports whether an error is that of a server which speaks HTTP
@@ -139,9 +155,9 @@ func (r *replay) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // badStatus returns what a reply without a message says.
 func (s *site) badStatus(resp *http.Response, data []byte) error {
-	e := &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the server answered with HTTP status " + resp.Status}
+	e := &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Public: "the server answered with HTTP status " + s.origin.excerpt([]byte(resp.Status))}
 	if wantsAuthorization(resp) {
-		e.Err = &AuthError{Status: resp.StatusCode, Challenges: resp.Header.Values("Www-Authenticate")}
+		e.Err = &AuthError{Status: resp.StatusCode, Challenges: s.origin.withoutSecrets(resp.Header.Values("Www-Authenticate"))}
 		return e
 	}
 	switch status := resp.StatusCode; {
@@ -156,7 +172,7 @@ func (s *site) badStatus(resp *http.Response, data []byte) error {
 
 func (s *site) statusError(resp *http.Response, data []byte) *StatusError {
 	return &StatusError{
-		Status: resp.StatusCode, ContentType: mediaType(resp), Excerpt: s.origin.excerpt(data),
+		Status: resp.StatusCode, ContentType: s.origin.excerpt([]byte(mediaType(resp))), Excerpt: s.origin.excerpt(data),
 		RetryAfter: retryAfter(resp),
 	}
 }
@@ -166,8 +182,14 @@ func (s *site) statusOnly(resp *http.Response) error {
 	return s.badStatus(resp, excerptOf(resp))
 }
 
-// excerptOf returns the body of a reply that is no result, nothing if it is long.
+// excerptTime is how long the body of a reply may take of which the status says most.
+const excerptTime = 2 * time.Second
+
+// excerptOf returns the body of a reply that is no result, nothing if it is long or
+// long in coming.
 func excerptOf(resp *http.Response) []byte {
+	timer := time.AfterFunc(excerptTime, func() { _ = resp.Body.Close() })
+	defer timer.Stop()
 	data, err := readLimited(resp, drainBytes)
 	if err != nil {
 		return nil

@@ -57,7 +57,8 @@ func newSSELink(id string, opts *HandlerOptions, limits *SSEOptions) *sseLink {
 // Who reads may have to wait for the client to take an answer.
 func (l *sseLink) deliver(ctx context.Context, data []byte) *reject {
 	defer l.waiting.Add(-1)
-	if limit := l.limits.MaxInFlight + l.limits.MaxQueued; l.waiting.Add(1) > int64(limit) {
+	limit := max(l.limits.MaxInFlight+l.limits.MaxQueued, l.limits.MaxQueued) // the sum may be too large
+	if l.waiting.Add(1) > int64(limit) {
 		return unavailable("%d messages wait for the client to read, the limits SSE.MaxInFlight and SSE.MaxQueued", limit)
 	}
 	p := &posted{data: data, verdict: make(chan *reject, 1)}
