@@ -10,9 +10,10 @@
 //
 // Ids keep their exact wire form ([ID]). Duplicate members are refused where
 // two readers could disagree about what a message means. Members whose names
-// differ from the envelope's in case only are refused for the same reason.
+// differ from the envelope's in case only are refused for the same reason, and those
+// that differ so from a member of params that says what a request is for.
 //
-// The package knows nothing of MCP but the place of _meta, imports no other
+// The package knows nothing of MCP but such members and the place of _meta, imports no other
 // package of this module, and does no I/O except through the [io.Reader] given
 // to [NewLineReader].
 package jsonrpc

@@ -91,7 +91,8 @@ type envelope struct {
 //
 // Refused besides invalid JSON and what is not JSON-RPC 2.0: duplicate members
 // in the message, in params and in params._meta, and more than [MaxMembers]
-// there; members whose names are those of the envelope in another case; request
+// there; members whose names are those of the envelope in another case, or beside
+// name, uri, arguments, _meta or taskId of params those in another case; request
 // ids that are not strings or integers or longer than [MaxIDBytes]; nesting
 // beyond [MaxDepth].
 func Scan(data []byte, m *Message) error {
@@ -192,12 +193,48 @@ func (s *scanner) params(m *Message) error {
 	if s.space() != '{' {
 		return s.indexed(&m.Body, 1)
 	}
-	return s.distinct(&m.Body, "params", func(name []byte) error {
+	var respelled []string // names of which there is another spelling
+	err := s.distinct(&m.Body, "params", func(name []byte) error {
 		if string(name) == "_meta" && s.space() == '{' {
 			return s.distinct(&m.Meta, "params._meta", func([]byte) error { return s.value(3) })
 		}
+		if want := respelling(name); want != "" {
+			respelled = append(respelled, want)
+		}
 		return s.value(2)
 	})
+	for _, name := range respelled {
+		if _, ok := m.Body.Lookup(name); ok && err == nil && s.soft == nil {
+			s.soft = invalid("a member of params differs from %q in case only", name)
+		}
+	}
+	return err
+}
+
+// respelling returns which of the members of params that say what a request is for
+// has the given name in another case, empty for none. Readers that ignore case would
+// take the one for the other if both are there.
+func respelling(name []byte) string {
+	if len(name) == 0 {
+		return ""
+	}
+	var want string
+	switch name[0] {
+	case 'n', 'N':
+		want = "name"
+	case 'u', 'U':
+		want = "uri"
+	case 'a', 'A':
+		want = "arguments"
+	case 't', 'T':
+		want = "taskId"
+	case '_':
+		want = "_meta"
+	}
+	if want == "" || !foldsTo(name, want) {
+		return ""
+	}
+	return want
 }
 
 // isVariant reports whether name is a name of the envelope in another case.

@@ -190,6 +190,36 @@ func TestNamesAreMatchedExactly(t *testing.T) {
 	}
 }
 
+// TestSpellingsOfOneName has another spelling of a member that says what a request is
+// for, with which readers that ignore case overwrite it, before and after it.
+func TestSpellingsOfOneName_TA1(t *testing.T) {
+	for _, key := range []string{"name", "uri", "arguments", "_meta", "taskId"} {
+		variants := []string{strings.ToUpper(key), strings.ToUpper(key[:2]) + key[2:], key[:2] + strings.ToUpper(key[2:]), strings.ToLower(key)}
+		variants = append(variants, strings.ReplaceAll(key, "s", "ſ"), strings.ReplaceAll(key, "s", `\u017f`), strings.ReplaceAll(key, "k", "\u212a"))
+		for _, variant := range variants {
+			if variant == key {
+				continue
+			}
+			for _, params := range []string{`{"%s":{},"x":1,"%s":{}}`, `{"%[2]s":{},"%[1]s":{}}`, `{"%[2]s":{},"%[2]s2":1,"%[1]s":{}}`} {
+				var m jsonrpc.Message
+				in := `{"jsonrpc":"2.0","id":1,"method":"m","params":` + fmt.Sprintf(params, key, variant) + `}`
+				if err := jsonrpc.Scan([]byte(in), &m); codeOf(err) != jsonrpc.CodeInvalidRequest || m.ID.String() != "1" || !strings.Contains(err.Error(), "in case only") {
+					t.Errorf("%s: %v", in, err)
+				}
+			}
+		}
+	}
+	for _, params := range []string{
+		`{"Name":1,"URI":2,"NAME":3}`, `{"name":1,"Names":2,"nam":3,"names":4}`, `{"arguments":{"name":1,"Name":2},"name":3}`,
+		`{"name":1,"namé":2,"n":3,"":4}`, `{"_meta":{"a":1,"A":2}}`, `[{"name":1,"Name":2}]`,
+	} {
+		var m jsonrpc.Message
+		if err := jsonrpc.Scan([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":`+params+`}`), &m); err != nil {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+}
+
 func TestMembersHaveALimit(t *testing.T) {
 	members := func(n int) string {
 		var b strings.Builder
@@ -301,7 +331,7 @@ func TestForwardedMessageKeepsItsBytes(t *testing.T) {
 	for _, body := range []string{
 		`{"id":9007199254740993,"n":-9223372036854775808,"f":1.0,"e":1E2,"z":-0,"d":0.1000}`,
 		`{"s":"\u00e9\/\ud800","é":"😀",  "x" : [ 1 , 2 ]}`,
-		`{"arguments":{"a":1,"a":2},"Name":"x","name":"y"}`,
+		`{"arguments":{"a":1,"a":2,"Name":"x","name":"y"},"Other":"x","other":"y"}`,
 	} {
 		t.Run("B016 B017", func(t *testing.T) {
 			in := `{"method":"tools/call","params":` + body + `,"id":9007199254740993,"jsonrpc":"2.0"}`
