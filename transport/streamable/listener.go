@@ -49,6 +49,9 @@ func (e *legacyEra) listen(ctx context.Context) {
 		if events == 0 {
 			pause = max(pause, wait)
 		}
+		if busy, ok := errors.AsType[*busyStreamError](err); ok {
+			pause = max(pause, min(busy.after, maxReopen))
+		}
 		wait = min(2*wait, maxReopen)
 		select {
 		case <-time.After(pause):
@@ -60,6 +63,13 @@ func (e *legacyEra) listen(ctx context.Context) {
 func (e *legacyEra) settle() { e.openOnce.Do(func() { close(e.opened) }) }
 
 var errNotOffered = errors.New("the server offers no stream outside calls")
+
+// A busyStreamError is why there is no stream now, with how long the server wants to be
+// left alone; 0 if it does not say.
+type busyStreamError struct {
+	error
+	after time.Duration
+}
 
 // listenOnce opens the GET stream, reads it to its end, and returns how many
 // events came.
@@ -119,7 +129,7 @@ func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 	case status == http.StatusConflict && e.streamed:
 		return err // it has not found out yet that our last stream has ended
 	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
-		return err // may be different next time
+		return &busyStreamError{err, retryAfter(resp)} // may be different next time
 	case wantsAuthorization(resp):
 		level = slog.LevelWarn
 	}

@@ -105,6 +105,7 @@ func TestRedirects(t *testing.T) {
 		{name: "B089 another host with credentials in it", status: 307, location: "http://user:hidden-secret@localhost" + port, contains: "another origin, http://localhost"},
 		{name: "B089 a machine's own data", status: 307, location: "http://169.254.169.254/latest/meta-data", contains: "another origin, http://169.254.169.254/"},
 		{name: "B088 http to https", status: 301, location: secure.URL + "/mcp", contains: "use that address"},
+		{name: "a long one", status: 307, location: "http://localhost/" + strings.Repeat("x", 100_000), contains: "another origin, http://localhost/xxx"},
 		{name: "another scheme", status: 307, location: "file:///etc/passwd", contains: "another origin"},
 		{name: "no location", status: 307, location: ""},
 		{name: "another redirect", status: 300, location: "/moved"},
@@ -131,6 +132,9 @@ func TestRedirects(t *testing.T) {
 			if !tt.ok {
 				if err == nil || !strings.Contains(err.Error(), strings.Replace(tt.contains, "self", self, 1)) || strings.Contains(err.Error(), "hidden-secret") {
 					t.Errorf("B088, D1.26: %v", err)
+				}
+				if n := len(err.Error()); n > 1000 {
+					t.Errorf("an error of %d bytes", n)
 				}
 				if n := len(p.seen("")); n > 11 {
 					t.Errorf("B088: %d requests", n)
