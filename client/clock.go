@@ -39,21 +39,23 @@ const unlimited = inflight.NoLimit
 // limits returns the bounds of a call: its own, else those of the client; what is
 // negative is none. A call that may go on without progress for long may do so.
 func (o *Options) limits(call *CallOptions) (idle, whole time.Duration) {
-	idle, whole = o.Timeout, o.MaxTimeout
+	idle, whole = limit(o.Timeout), limit(o.MaxTimeout)
 	if call != nil && call.Timeout != 0 {
-		idle = call.Timeout
-		whole = max(whole, idle)
+		idle = limit(call.Timeout)
+		whole = max(whole, call.Timeout)
 	}
 	if call != nil && call.MaxTimeout != 0 {
-		whole = call.MaxTimeout
-	}
-	if idle < 0 {
-		idle = unlimited
-	}
-	if whole < 0 {
-		whole = unlimited
+		whole = limit(call.MaxTimeout)
 	}
 	return idle, whole
+}
+
+// limit returns the bound that an option stands for.
+func limit(option time.Duration) time.Duration {
+	if option < 0 {
+		return unlimited
+	}
+	return option
 }
 
 // A TimeoutError says that a call went on for too long.

@@ -169,6 +169,20 @@ func TestNoLimits(t *testing.T) {
 	})
 }
 
+// TestTimeoutOfItsOwnIsNoMaximum: a call of a client without a maximum that has a
+// timeout of its own goes on for as long as there is progress.
+func TestTimeoutOfItsOwnIsNoMaximum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, slowly(every(20*time.Second, "1")), &client.Options{MaxTimeout: -1})
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Hour)
+		defer cancel()
+		_, err := c.CallTool(ctx, "work", nil, &client.CallOptions{Timeout: time.Minute})
+		if _, ours := errors.AsType[*client.TimeoutError](err); ours {
+			t.Errorf("a limit of ours ended it: %v", err)
+		}
+	})
+}
+
 // TestProgressIsTold_B140: in order and before the call returns, whatever it says.
 func TestProgressIsTold_B140(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
