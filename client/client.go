@@ -135,11 +135,8 @@ func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	own.Params = req.Params.Indexed() // it is looked into again and again
 	c.introduce(&own.Meta)
 	guarded := &guardedCaller{caller: caller}
-	ctx = c.startClock(ctx, &guarded.clock, nil)
+	ctx = c.startClock(ctx, &guarded.clock, req.Method, nil)
 	defer guarded.clock.done()
-	if req.Method == mcp.MethodListen {
-		guarded.clock.stop() // it ends with ctx
-	}
 	return c.handle(ctx, &own, guarded)
 }
 
@@ -210,14 +207,23 @@ func (c *Client) raw(ctx context.Context, method string, params any, opts *CallO
 
 // run makes a call.
 func (c *Client) run(ctx context.Context, call *ownCall) (mcp.Result, error) {
-	ctx = c.startClock(ctx, &call.clock, &call.opts)
+	ctx = c.startClock(ctx, &call.clock, call.req.Method, &call.opts)
 	defer call.clock.done()
 	return c.complete(ctx, &call.req, &call.guardedCaller)
 }
 
-func (c *Client) startClock(ctx context.Context, clock *clock, opts *CallOptions) context.Context {
+func (c *Client) startClock(ctx context.Context, clock *clock, method string, opts *CallOptions) context.Context {
 	idle, whole := c.opts.limits(opts)
+	if isEndless(method) && (opts == nil || opts.Timeout == 0 && opts.MaxTimeout == 0) {
+		idle, whole = unlimited, unlimited
+	}
 	return clock.start(ctx, &c.clocks, idle, whole)
+}
+
+// isEndless reports whether a request ends with its ctx unless the server ends it: its
+// answer may come at any time.
+func isEndless(method string) bool {
+	return method == mcp.MethodListen || method == mcp.MethodTaskResult
 }
 
 // Notify sends the server a notification. Modern servers over HTTP take none.
@@ -228,7 +234,7 @@ func (c *Client) Notify(ctx context.Context, method string, params any) error {
 	}
 	call.caller = mcp.NoCaller{}
 	call.req.Notification, call.req.Meta.ProgressToken = true, jsonrpc.ID{}
-	ctx = c.startClock(ctx, &call.clock, nil)
+	ctx = c.startClock(ctx, &call.clock, method, nil)
 	defer call.clock.done()
 	_, err := c.handle(ctx, &call.req, &call.guardedCaller)
 	return err

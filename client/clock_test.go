@@ -183,6 +183,35 @@ func TestTimeoutOfItsOwnIsNoMaximum(t *testing.T) {
 	})
 }
 
+// TestResultsOfTasksAreWaitedFor: a request for the result of a task has no limit, as
+// the task may take as long as it likes, unless the call says so.
+func TestResultsOfTasksAreWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, &puppet{stays: mcp.MethodTaskResult}, nil)
+		for name, ask := range map[string]func(context.Context) error{
+			"Call": func(ctx context.Context) error {
+				_, err := c.Call(ctx, mcp.MethodTaskResult, map[string]any{"taskId": "1"}, nil)
+				return err
+			},
+			"Handle": func(ctx context.Context) error {
+				_, err := c.Handle(ctx, &mcp.Request{Method: mcp.MethodTaskResult}, mcp.NoCaller{})
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Hour)
+			defer cancel()
+			err := ask(ctx)
+			if _, ours := errors.AsType[*client.TimeoutError](err); ours || err == nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		_, err := c.Call(t.Context(), mcp.MethodTaskResult, nil, &client.CallOptions{Timeout: time.Second})
+		if _, ours := errors.AsType[*client.TimeoutError](err); !ours {
+			t.Errorf("with a limit of its own: %v", err)
+		}
+	})
+}
+
 // TestProgressIsTold_B140: in order and before the call returns, whatever it says.
 func TestProgressIsTold_B140(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,8 @@ type Options struct {
 	// Timeout is how long a call may go on without progress, and MaxTimeout
 	// with it; the time in which a question of the call is open does not count.
 	// Defaults DefaultTimeout and DefaultMaxTimeout; what is negative is none.
-	// [CallOptions] can say otherwise for one call.
+	// [CallOptions] can say otherwise for one call. Requests for the result of a
+	// task (tasks/result) and to listen have neither, unless those say so.
 	Timeout    time.Duration
 	MaxTimeout time.Duration
 
