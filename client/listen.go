@@ -199,11 +199,11 @@ type listening struct {
 	caller *listenCaller
 }
 
-// attempt listens once, as long as it lasts. The first one has a connection made
-// for it.
+// attempt listens once, as long as it lasts. While somebody waits for the
+// acknowledgement it has a connection made for it.
 func (s *Subscription) attempt(n int) listening {
 	get := s.client.link.await
-	if n == 1 && !s.own() {
+	if !s.own() && !s.wasAcked() {
 		get = s.client.link.get
 	}
 	a := listening{caller: &listenCaller{s: s, again: n > 1}}

@@ -313,6 +313,33 @@ func TestListenIsTriedTwice(t *testing.T) {
 	})
 }
 
+// TestListenToAServerThatHasGone_P1: who waits for an acknowledgement waits for no more
+// than one attempt to connect again, as a call does.
+func TestListenToAServerThatHasGone_P1(t *testing.T) {
+	for name, healing := range map[string]client.Healing{"healing": {}, "on demand": {Off: true}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newStation(mcp.Modern)
+				server.silent = true
+				c := connect(t, server, &client.Options{Healing: healing})
+				ended := make(chan error, 1)
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				go func() {
+					_, err := c.Listen(ctx, tools)
+					ended <- err
+				}()
+				synctest.Wait()
+				server.redial(func(context.Context, int, transport.DialOptions) (*fakeEdge, error) { return nil, errDial })
+				server.last().end(errCrash)
+				if err := <-ended; !errors.Is(err, errDial) {
+					t.Errorf("the error is %v", err)
+				}
+			})
+		})
+	}
+}
+
 // TestSlowSubscriberIsTold: it blocks nobody and loses nothing silently.
 func TestSlowSubscriberIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
