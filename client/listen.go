@@ -111,6 +111,13 @@ func (s *Subscription) Close() {
 // one refuses it.
 func (s *Subscription) own() bool { return s.want.Session }
 
+// fail keeps why nothing more comes.
+func (s *Subscription) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+}
+
 func (s *Subscription) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -129,12 +136,13 @@ func (s *Subscription) run() {
 		began := time.Now()
 		a := s.attempt(n)
 		if s.ctx.Err() != nil {
+			if !s.wasAcked() {
+				s.fail(&mcp.CallError{Method: mcp.MethodListen, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed})
+			}
 			return
 		}
 		if !s.goesOn(&a, n) {
-			s.mu.Lock()
-			s.err = a.err
-			s.mu.Unlock()
+			s.fail(a.err)
 			return
 		}
 		if a.caller.told.Load() || time.Since(began) > healing.MaxWait {

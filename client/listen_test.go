@@ -340,6 +340,31 @@ func TestListenToAServerThatHasGone_P1(t *testing.T) {
 	}
 }
 
+// TestCloseEndsListening: there is no subscription without an acknowledgement.
+func TestCloseEndsListening(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newStation(mcp.Modern)
+		server.silent = true
+		c := connect(t, server, nil)
+		ended := make(chan error, 1)
+		go func() {
+			s, err := c.Listen(t.Context(), tools)
+			if s != nil {
+				t.Error("there is a subscription")
+			}
+			ended <- err
+		}()
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		err := <-ended
+		if kind, sent := outcome(err); kind != mcp.ConnectionLost || sent != mcp.MaybeExecuted || !errors.Is(err, mcp.ErrClosed) {
+			t.Errorf("the error is %v", err)
+		}
+	})
+}
+
 // TestSlowSubscriberIsTold: it blocks nobody and loses nothing silently.
 func TestSlowSubscriberIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
