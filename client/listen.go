@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -224,7 +225,10 @@ func (s *Subscription) attempt(n int) listening {
 	idle, _ := s.client.opts.limits(nil)
 	ctx := a.caller.clock.start(s.ctx, &s.client.clocks, idle, unlimited)
 	defer a.caller.clock.done()
-	if _, a.err = a.edge.Handle(ctx, a.req, a.caller); a.err == nil && !a.caller.heard.Load() {
+	_, a.err = a.edge.Handle(ctx, a.req, a.caller)
+	if bad := a.caller.bad.Load(); bad != nil {
+		a.err = badReply(mcp.MethodListen, fmt.Errorf("its acknowledgement: %w", opaque{*bad}))
+	} else if a.err == nil && !a.caller.heard.Load() {
 		a.err = badReply(mcp.MethodListen, errors.New("the subscription ended before it was acknowledged"))
 	}
 	return a
@@ -234,10 +238,11 @@ func (s *Subscription) attempt(n int) listening {
 // waits, so that the connection's reader can call them.
 type listenCaller struct {
 	s     *Subscription
-	clock clock       // until the acknowledgement
-	again bool        // there was another one before
-	heard atomic.Bool // it was acknowledged
-	told  atomic.Bool // something came after that
+	clock clock                 // until the acknowledgement
+	again bool                  // there was another one before
+	heard atomic.Bool           // it was acknowledged
+	bad   atomic.Pointer[error] // why what was to be the acknowledgement is none
+	told  atomic.Bool           // something came after that
 }
 
 var _ inflight.Prompt = (*listenCaller)(nil)
@@ -256,14 +261,17 @@ func (l *listenCaller) Notify(_ context.Context, n *mcp.Notification) error {
 }
 
 func (l *listenCaller) acknowledge(n *mcp.Notification) error {
-	if l.heard.Swap(true) {
+	if l.heard.Load() {
 		return nil
 	}
-	l.clock.stop() // it ends with ctx
 	granted, err := mcp.ReadFilter(&n.Params)
 	if err != nil {
+		l.bad.Store(&err)
+		l.clock.end(err) // there will be no other
 		return err
 	}
+	l.heard.Store(true)
+	l.clock.stop() // it ends with ctx
 	l.s.mu.Lock()
 	l.s.granted = granted
 	l.s.mu.Unlock()

@@ -365,6 +365,34 @@ func TestCloseEndsListening(t *testing.T) {
 	})
 }
 
+// TestAcknowledgementThatCannotBeRead_P1 is none, and nobody waits for another one.
+func TestAcknowledgementThatCannotBeRead_P1(t *testing.T) {
+	for _, params := range []string{`{}`, `{"notifications":[]}`, `{"notifications":{"toolsListChanged":"yes"}}`} {
+		t.Run(params, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var server *puppet
+				server = &puppet{handle: func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+					if req.Method != mcp.MethodListen {
+						return mcp.Result{}, errUsual
+					}
+					_ = caller.Notify(ctx, &mcp.Notification{
+						Method: mcp.NotificationAcknowledged, Params: jsonrpc.Trusted([]byte(params)),
+					})
+					return server.last().stay(ctx, req)
+				}}
+				c := connect(t, server, nil)
+				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+				defer cancel()
+				began := time.Now()
+				_, err := c.Listen(ctx, tools)
+				if kind, sent := outcome(err); kind != mcp.BadReply || sent != mcp.Answered || time.Since(began) > 0 {
+					t.Errorf("%v after %v", err, time.Since(began))
+				}
+			})
+		})
+	}
+}
+
 // TestSlowSubscriberIsTold: it blocks nobody and loses nothing silently.
 func TestSlowSubscriberIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
