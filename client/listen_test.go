@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -370,23 +371,29 @@ func TestAcknowledgementThatCannotBeRead_P1(t *testing.T) {
 	for _, params := range []string{`{}`, `{"notifications":[]}`, `{"notifications":{"toolsListChanged":"yes"}}`} {
 		t.Run(params, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				var listens atomic.Int32
 				var server *puppet
 				server = &puppet{handle: func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 					if req.Method != mcp.MethodListen {
 						return mcp.Result{}, errUsual
 					}
+					listens.Add(1)
 					_ = caller.Notify(ctx, &mcp.Notification{
 						Method: mcp.NotificationAcknowledged, Params: jsonrpc.Trusted([]byte(params)),
 					})
 					return server.last().stay(ctx, req)
 				}}
 				c := connect(t, server, nil)
+				time.Sleep(time.Hour)
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 				defer cancel()
 				began := time.Now()
 				_, err := c.Listen(ctx, tools)
 				if kind, sent := outcome(err); kind != mcp.BadReply || sent != mcp.Answered || time.Since(began) > 0 {
 					t.Errorf("%v after %v", err, time.Since(began))
+				}
+				if n := listens.Load(); n != 2 { // the other one is the client's own, which goes on
+					t.Errorf("%d listen calls", n)
 				}
 			})
 		})
