@@ -79,11 +79,12 @@ func (c *Client) mayFollow(ctx context.Context, f *failure, limit time.Duration)
 
 // afterRefusal is mayFollow for a call that the server answered with an error. One
 // that only servers of another era or revision give shows that it has become such a
-// server; some of these prove that the call was not executed.
+// server; some of these prove that the call was not executed. Legacy servers may have a
+// meaning of their own for the code of another revision, and then name none.
 func (c *Client) afterRefusal(ctx context.Context, f *failure, refused *jsonrpc.Error) bool {
 	server := f.edge.Server()
 	switch {
-	case refused.Code == jsonrpc.CodeUnsupportedVersion:
+	case refused.Code == jsonrpc.CodeUnsupportedVersion && (server.Era == mcp.Modern || mcp.IsModernError(refused)):
 		if slices.Contains(mcp.SupportedIn(refused), server.Revision) {
 			return false // another connection would be like this one
 		}

@@ -323,6 +323,8 @@ func TestRefusalsByALegacyServer(t *testing.T) {
 	}{
 		{`{"code":-32020,"message":"Header mismatch"}`, 2},
 		{`{"code":-32022,"message":"Unsupported","data":{"supported":["2026-07-28"],"requested":"2025-11-25"}}`, 2},
+		{`{"code":-32022,"message":"a code of its own"}`, 1},
+		{`{"code":-32022,"message":"a code of its own","data":{"supported":"everything"}}`, 1},
 		{`{"code":-32021,"message":"Missing capability","data":{"requiredCapabilities":{"elicitation":{}}}}`, 1},
 		{`{"code":-32602,"message":"Invalid params"}`, 1},
 	} {
