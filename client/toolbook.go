@@ -56,6 +56,10 @@ func (b *toolBook) asOf() int {
 
 // learn takes up what a list says, unless something was forgotten since.
 func (b *toolBook) learn(tools []mcp.Tool, asOf int) {
+	may := make([]bool, len(tools))
+	for i := range tools {
+		may[i] = b.repeat(&tools[i]) // without mu, which whoever reads from the server takes
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.changes != asOf {
@@ -63,9 +67,9 @@ func (b *toolBook) learn(tools []mcp.Tool, asOf int) {
 	}
 	for i := range tools {
 		tool := &tools[i]
-		if may := b.repeat(tool); may && len(b.tools) < maxToolBook {
+		if may[i] && len(b.tools) < maxToolBook {
 			b.tools[tool.Name] = true
-		} else if !may {
+		} else if !may[i] {
 			delete(b.tools, tool.Name)
 		}
 		if b.keep {
