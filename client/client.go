@@ -63,8 +63,7 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 // before may be known no more.
 func (c *Client) begun(again bool) {
 	if again {
-		c.tools.forgetOutputs()
-		c.forgetLists()
+		c.forgetUnheard()
 	}
 	if c.Verdict().Era == mcp.Legacy {
 		c.watch()

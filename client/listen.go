@@ -286,8 +286,7 @@ func (l *listenCaller) acknowledge(n *mcp.Notification) error {
 
 // Missed implements [inflight.Prompt].
 func (l *listenCaller) Missed() {
-	l.s.client.tools.forgetOutputs()
-	l.s.client.forgetLists()
+	l.s.client.forgetUnheard()
 	if l.s.wasAcked() && !l.s.own() {
 		l.s.queue.put(&mcp.Notification{Method: Resynced})
 	}

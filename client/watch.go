@@ -86,7 +86,14 @@ func (c *Client) told(n *mcp.Notification) {
 	}
 }
 
-// forgetLists forgets what may have changed while nobody listened.
+// forgetUnheard forgets what may have changed while nobody listened: the lists first, or
+// somebody could learn from one of them what was just forgotten, as in told.
+func (c *Client) forgetUnheard() {
+	c.forgetLists()
+	c.tools.forgetOutputs()
+}
+
+// forgetLists forgets the pages of all lists.
 func (c *Client) forgetLists() {
 	for _, lists := range listsOf {
 		c.cache.changed(lists...)
