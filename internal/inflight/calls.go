@@ -290,7 +290,7 @@ func (c *Call) missed() {
 func (c *Call) End() {
 	c.calls.end(c)
 	c.Finish(context.Canceled)
-	items, _, _ := c.take()
+	items, _, _ := c.take(nil)
 	c.calls.keep(c.release())
 	for i := range items {
 		if items[i].ask != nil {

@@ -211,14 +211,24 @@ func (c *Call) WhenNews(f func()) (has bool) {
 	return c.finished || len(c.inbox) > 0
 }
 
-// take empties the inbox.
-func (c *Call) take() (items []item, finished bool, open int) {
+// take empties the inbox. A prompt, nil for none, is given the notifications in it at
+// once, and later ones past it: none of these can overtake those, or be late.
+func (c *Call) take(prompt Prompt) (items []item, finished bool, open int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.wake == nil && !c.finished {
 		c.wake = make(chan struct{}, 1)
 	}
 	items, c.inbox, c.bytes = c.inbox, nil, 0
+	if prompt != nil {
+		items = slices.DeleteFunc(items, func(it item) bool {
+			if it.ask == nil {
+				_ = prompt.Notify(context.Background(), &it.n) // see deliver
+			}
+			return it.ask == nil
+		})
+		c.prompt = prompt
+	}
 	return items, c.finished, c.open
 }
 
@@ -249,16 +259,14 @@ func (c *Call) Wait(ctx context.Context, caller mcp.Caller, limit time.Duration)
 	w.clock = newClock(limit)
 	defer w.stop()
 	defer c.unhook()
+	prompt, _ := caller.(Prompt)
 	for {
-		items, finished, open := c.take()
+		items, finished, open := c.take(prompt)
 		for i := range items {
 			w.deliver(ctx, c, caller, &items[i])
 		}
 		if finished {
 			return c.reply, c.err
-		}
-		if !c.hook(caller) {
-			continue
 		}
 		w.clock.pause(open > 0)
 		select {
@@ -317,22 +325,7 @@ func (c *Call) state() (finished, more bool) {
 	return c.finished, len(c.inbox) > 0
 }
 
-// hook lets a [Prompt] caller have notifications past the inbox. It reports false
-// if there are some in it, which come first.
-func (c *Call) hook(caller mcp.Caller) bool {
-	prompt, ok := caller.(Prompt)
-	if !ok {
-		return true
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.inbox) > 0 {
-		return false
-	}
-	c.prompt = prompt
-	return true
-}
-
+// unhook ends that a prompt has notifications past the inbox.
 func (c *Call) unhook() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
