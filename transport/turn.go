@@ -51,8 +51,9 @@ func (t *turn) mayServe() bool { return t.fast.Load() >= fastInARow }
 // begin is called before the reader serves a request itself. It returns the state
 // for pause and end.
 func (t *turn) begin() uint64 {
+	serving := t.state.Add(1) // before the look at the watcher: see leave
 	t.watch()
-	return t.state.Add(1)
+	return serving
 }
 
 // end reports, after a request was served that took so long, whether the caller
@@ -76,7 +77,7 @@ func (t *turn) watch() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stopped {
+	if t.stopped || t.watched.Load() {
 		return
 	}
 	t.watched.Store(true)
@@ -100,20 +101,26 @@ func (t *turn) keepWatch() {
 		default:
 			idle++
 		}
-		if t.leave(idle) {
+		if t.leave(idle, last) {
 			return
 		}
 	}
 }
 
-// leave reports whether the watcher is to end.
-func (t *turn) leave(idle int) bool {
+// leave reports whether the watcher, which has seen the state last, is to end. A request
+// that begins at this moment finds that there is none, or is seen here: otherwise nobody
+// would watch it.
+func (t *turn) leave(idle int, last uint64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.stopped || idle >= idleTicks && t.state.Load()%2 == 0 {
-		t.watched.Store(false)
+	if !t.stopped && idle < idleTicks {
+		return false
+	}
+	t.watched.Store(false)
+	if t.stopped || last%2 == 0 && t.state.Load() == last {
 		return true
 	}
+	t.watched.Store(true)
 	return false
 }
 
