@@ -43,6 +43,7 @@ func (c *Conn) read() (answered bool, err error) {
 	if lost, ok := errors.AsType[*mcp.CallError](err); ok {
 		c.skip("message passed over", err)
 		c.calls.Fail(lost, false)
+		c.calls.Missed()
 		return false, nil
 	}
 	if _, ok := errors.AsType[*jsonrpc.LineTooLongError](err); ok {
@@ -51,6 +52,7 @@ func (c *Conn) read() (answered bool, err error) {
 		c.calls.Fail(&mcp.CallError{
 			Kind: mcp.LimitExceeded, Limit: "MaxLine", Outcome: mcp.MaybeExecuted, Err: err,
 		}, false)
+		c.calls.Missed() // or a change
 		return false, c.noises.heard(false, c.opts.MaxNoise)
 	}
 	return false, err
@@ -208,12 +210,15 @@ func (c *Conn) receivedBatch(data []byte) (isBatch bool) {
 }
 
 // unreadable passes over what is no message; the call that it meant to answer,
-// if that can be told, fails.
+// if that can be told, fails. Who listens learns of a notification that is lost.
 func (c *Conn) unreadable(m *jsonrpc.Message, err error) {
 	c.skip("what the server wrote is no message", err)
 	if hint, ok := c.link.(framingHint); ok && hint.Unterminated() {
 		c.truncated = true // the end of the link says more than we could
 		return
+	}
+	if m.Kind == jsonrpc.Notification {
+		c.calls.Missed()
 	}
 	if m.Kind != jsonrpc.Response || m.ID.IsZero() {
 		return

@@ -3,6 +3,7 @@ package transport_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -143,6 +144,43 @@ func TestLineOverTheLimit_B002_D13(t *testing.T) {
 	case <-listen.done:
 		t.Errorf("the listen call has ended: %v", listen.err)
 	default:
+	}
+}
+
+// A promptListener is a listener that wants to know what it has missed.
+type promptListener struct{ *listener }
+
+func (l promptListener) Missed() { l.got <- "missed" }
+
+// TestWhatIsPassedOverMayHaveBeenAChange: who listens is told that something was lost,
+// and not of noise.
+func TestWhatIsPassedOverMayHaveBeenAChange_P5(t *testing.T) {
+	for _, tt := range []struct {
+		name, line string
+		missed     bool
+	}{
+		{"a long line", `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"x":"` + strings.Repeat("x", 1000) + `"}}`, true},
+		{"a notification that cannot be read", `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"x":1,"x":2}}`, true},
+		{"a line of a log", `{"level":"info"}`, false},
+		{"text", "up", false},
+	} {
+		for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
+			t.Run(fmt.Sprintf("%s, %v", tt.name, era), func(t *testing.T) {
+				conn, p := connect(t, transport.DialOptions{Era: era}, transport.LineOptions{MaxLine: 1000})
+				l := promptListener{newListener()}
+				start(t, conn, &mcp.Request{Method: mcp.MethodListen, Params: mcp.Filter{ToolsListChanged: true}.Params(), Meta: legacyMeta("a")}, l)
+				if era == mcp.Modern {
+					m := p.expect(mcp.MethodListen)
+					p.say(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true},"_meta":{"io.modelcontextprotocol/subscriptionId":` + m.ID.String() + `}}}`)
+				}
+				receive(t, "the acknowledgement", l.got)
+				p.say(tt.line, `{"jsonrpc":"2.0","id":1,"method":"ping"}`)
+				p.line() // what was said before has been taken
+				if got := slices.Contains(l.told(), "missed"); got != tt.missed {
+					t.Errorf("it was told: %v", got)
+				}
+			})
+		}
 	}
 }
 
