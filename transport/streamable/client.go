@@ -212,6 +212,14 @@ func (c *Conn) skip(what string, err error) {
 	}
 }
 
+// passedOver tells who listens of a message that cannot be read and may have been for
+// them.
+func (c *Conn) passedOver(m *jsonrpc.Message) {
+	if m.Kind == jsonrpc.Notification {
+		c.calls.Missed()
+	}
+}
+
 // Bounds of ending a session at its server, and of waiting for the answers to
 // calls that were sent before the server had lost it.
 const (

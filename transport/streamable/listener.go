@@ -96,6 +96,7 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 		event, err := reader.Next()
 		if _, tooLarge := errors.AsType[*sse.TooLargeError](err); tooLarge {
 			e.conn.skip("an event was passed over", err)
+			e.conn.calls.Missed()
 			continue
 		}
 		if err != nil {
@@ -160,6 +161,7 @@ func (e *legacyEra) outsideMessage(data []byte) {
 	var m jsonrpc.Message
 	if err := jsonrpc.Scan(data, &m); err != nil {
 		e.conn.skip("an event is of no use", err)
+		e.conn.passedOver(&m)
 		return
 	}
 	switch m.Kind {

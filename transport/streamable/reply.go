@@ -200,6 +200,7 @@ func (t *trip) message(data, memory []byte) (responded bool, err error) {
 			t.call.Finish(badReply(err))
 			return true, nil
 		}
+		t.conn.passedOver(&m)
 		return false, err
 	}
 	switch m.Kind {
