@@ -149,7 +149,7 @@ func withDefaults(schema, content mcp.JSON) (mcp.JSON, error) {
 		}
 	}
 	fields := mcp.Object{}
-	if content != nil {
+	if content != nil && string(content) != "null" {
 		if err := content.Decode(&fields); err != nil {
 			return nil, err
 		}

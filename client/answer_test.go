@@ -84,6 +84,7 @@ func TestElicitation(t *testing.T) {
 	}{
 		{"an empty form gets the defaults", form, accept(`{}`), nil, `{"action":"accept","content":{"many":["a","b"],"n":3,"name":"Ada","ok":false}}`},
 		{"no content gets them too", form, accept(""), nil, `{"action":"accept","content":{"many":["a","b"],"n":3,"name":"Ada","ok":false}}`},
+		{"null is no content", form, accept("null"), nil, `{"action":"accept","content":{"many":["a","b"],"n":3,"name":"Ada","ok":false}}`},
 		{"what was filled in stays", form, accept(`{"name":"","n":0,"ok":true,"many":[],"none":"x"}`), nil,
 			`{"action":"accept","content":{"many":[],"n":0,"name":"","none":"x","ok":true}}`},
 		{"a form without fields", `{"message":"?"}`, accept(`{"x":1}`), nil, `{"action":"accept","content":{"x":1}}`},
