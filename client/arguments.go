@@ -217,7 +217,8 @@ func (l *longArguments) append(dst []byte) ([]byte, error) {
 }
 
 // copies reports whether connections to a target keep nothing of a request that is
-// over.
+// over, or of its result. What others stand on, nobody can know: a handler may keep
+// results.
 func copies(target Target) bool {
 	switch target.(type) {
 	case *CommandTarget, *URLTarget:

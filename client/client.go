@@ -190,7 +190,7 @@ func (c *Client) fetch(ctx context.Context, call *ownCall, result any) error {
 	if err := raw.Decode(result); err != nil {
 		return badReply(call.req.Method, err)
 	}
-	if call.lent != nil && mcp.MayNeedInput(call.req.Method) {
+	if call.lent != nil && mcp.MayNeedInput(call.req.Method) && copies(c.link.dialer.target) {
 		call.lent() // of such results nobody keeps anything but what was decoded
 	}
 	return nil

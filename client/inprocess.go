@@ -75,13 +75,6 @@ func (c *inProcessCaller) wantsLog(level mcp.Level) bool {
 	return meta.LogLevel.Includes(level) || meta.LogLevel == "" && meta.Revision.Era() == mcp.Legacy
 }
 
-// Lend implements [transport.Borrower].
-func (c *inProcessCaller) Lend(free func()) {
-	if b, ok := c.Caller.(transport.Borrower); ok {
-		b.Lend(free)
-	}
-}
-
 // Release implements [mcp.Releaser].
 func (c *inProcessCaller) Release(ctx context.Context, retry time.Duration) error {
 	return mcp.Release(ctx, c.Caller, retry)

@@ -10,6 +10,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
@@ -65,4 +66,26 @@ func TestLongResultsStay(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// TestResultsThatAHandlerKeepsStay: what stands between a client and a connection, in
+// this process, may keep results, which nobody has told that they are lent.
+func TestResultsThatAHandlerKeepsStay(t *testing.T) {
+	want := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 32<<10) + `"}]}`
+	var kept mcp.Result
+	c := connect(t, client.Handler(mcp.HandlerFunc(func(_ context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if req.Method != mcp.MethodCallTool {
+			return mcp.RawResult([]byte(`{"supportedVersions":["2026-07-28"],"capabilities":{}}`)), nil
+		}
+		memory := []byte(want)
+		transport.Lend(caller, memory, func(memory []byte) { clear(memory) }) // as a connection does
+		kept = mcp.RawResult(memory)
+		return kept, nil
+	})), nil)
+	if _, err := c.CallTool(t.Context(), "work", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if string(kept.Raw()) != want {
+		t.Error("the result was overwritten")
+	}
 }

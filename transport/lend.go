@@ -10,7 +10,8 @@ type Borrower interface {
 	mcp.Caller
 	// Lend is called by Handle before it returns a result, or not at all. Free
 	// gives the result's memory back: nothing of the result may be used after
-	// that. It may be called once, and need not be.
+	// that. It may be called once, and need not be. A handler in between that keeps
+	// results must not have its caller's memory lent: it hands on another Caller.
 	Lend(free func())
 }
 
