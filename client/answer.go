@@ -65,6 +65,8 @@ func (c *Client) logged(raw []byte, log func(*mcp.LogParams)) {
 // Ask implements [mcp.Caller].
 func (a *answerer) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
 	o := &a.client.opts
+	ctx, done := a.client.untilClosed(ctx)
+	defer done()
 	if !mcp.CanAsk(a.client.link.dialer.opts.Capabilities, req) {
 		return mcp.Result{}, mcp.ErrCannotAsk
 	}

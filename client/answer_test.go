@@ -343,6 +343,62 @@ func TestLaterRoundThatIsNotSent_P2(t *testing.T) {
 	})
 }
 
+// TestCloseEndsCallsWhoseUserIsAsked: in whatever way the server asks, and while nothing
+// but the user's doing is waited for.
+func TestCloseEndsCallsWhoseUserIsAsked_P1(t *testing.T) {
+	const page = `{"mode":"url","elicitationId":"1","message":"?","url":"https://a.example/"}`
+	asks := func(era mcp.Era) func() *station {
+		return func() *station { return asking(era, mcp.MethodElicit, page) }
+	}
+	required := func() *station {
+		s := newStation(mcp.Legacy)
+		s.ask(func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+			return mcp.Result{}, peerError(`{"code":-32042,"message":"first","data":{"elicitations":[` + page + `]}}`)
+		})
+		return s
+	}
+	for _, tt := range []struct {
+		name    string
+		server  func() *station
+		answers bool
+		closed  bool // the error tells that the client was closed
+	}{
+		{"in a round", asks(mcp.Modern), false, true},
+		{"in the call", asks(mcp.Legacy), false, false},
+		{"before it", required, false, false},
+		{"at the page", required, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := connect(t, tt.server(), &client.Options{ElicitURL: true,
+					Elicit: func(ctx context.Context, _ *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+						if !tt.answers {
+							<-ctx.Done()
+						}
+						return &mcp.ElicitResult{Action: mcp.Accept}, ctx.Err()
+					}})
+				ended := make(chan error, 1)
+				go func() { ended <- call(t, c) }()
+				synctest.Wait()
+				began := time.Now()
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+				defer cancel()
+				select {
+				case err := <-ended:
+					if took := time.Since(began); took > 0 || errors.Is(err, mcp.ErrClosed) != tt.closed || err == nil {
+						t.Errorf("after %v: %v", took, err)
+					}
+				case <-ctx.Done():
+					t.Fatal("the call goes on")
+				}
+			})
+		})
+	}
+}
+
 // TestPagesThatALegacyServerRequires_B148 are opened once each, and then waited for.
 func TestPagesThatALegacyServerRequires_B148(t *testing.T) {
 	const pages = `{"code":-32042,"message":"first","data":{"elicitations":[` +

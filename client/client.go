@@ -211,6 +211,17 @@ func (c *Client) run(ctx context.Context, call *ownCall) (mcp.Result, error) {
 	return c.complete(ctx, &call.req, &call.guardedCaller)
 }
 
+// untilClosed returns a context that ends with ctx, or when the client is closed. Done
+// must be called.
+func (c *Client) untilClosed(ctx context.Context) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.ctx, func() { cancel(mcp.ErrClosed) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
 func (c *Client) startClock(ctx context.Context, clock *clock, method string, opts *CallOptions) context.Context {
 	idle, whole := c.opts.limits(opts)
 	if isEndless(method) && (opts == nil || opts.Timeout == 0 && opts.MaxTimeout == 0) {

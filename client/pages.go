@@ -19,6 +19,7 @@ const (
 // visits are the pages that the user had to open for one call: some legacy servers
 // refuse it until then (2025-11-25, client/elicitation, URL Elicitation Required).
 type visits struct {
+	client       *Client
 	elicitations *elicitations
 	opened       map[string]bool // by URL
 	pause        backoff
@@ -52,7 +53,9 @@ func (v *visits) open(ctx context.Context, capabilities []byte, refusal error, c
 		return asked
 	}
 	v.pause.bound = max(v.pause.bound, minPageWait/2)
-	return sleep(ctx, v.pause.grow(maxPageWait), v.done)
+	waiting, done := v.client.untilClosed(ctx)
+	defer done()
+	return sleep(waiting, v.pause.grow(maxPageWait), v.done) || ctx.Err() == nil
 }
 
 // pagesOf returns the questions in the error of a server that wants pages to be

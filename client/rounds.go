@@ -32,7 +32,7 @@ const (
 // wants pages to be opened first.
 func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guardedCaller) (mcp.Result, error) {
 	pause := backoff{bound: minRetryWait / 2}
-	pages := visits{elicitations: &c.elicitations}
+	pages := visits{elicitations: &c.elicitations, client: c}
 	for round := 0; ; round++ {
 		result, err := c.handle(ctx, req, caller)
 		if round > 0 {
@@ -129,6 +129,8 @@ func (c *Client) respond(outer context.Context, method string, need *mcp.InputRe
 	case failure == nil:
 	case outer.Err() != nil:
 		return nil, givenUp(outer, method, mcp.Answered, nil)
+	case c.ctx.Err() != nil:
+		return nil, &mcp.CallError{Method: method, Kind: mcp.ConnectionLost, Outcome: mcp.Answered, Err: mcp.ErrClosed}
 	case errors.Is(failure, mcp.ErrCannotAsk):
 		return nil, &mcp.CallError{Method: method, Kind: mcp.Unsupported, Outcome: mcp.Answered, Err: failure}
 	default:
