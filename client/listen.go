@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,6 +44,8 @@ type Subscription struct {
 // come to the subscription when the call returns.
 func (c *Client) Listen(ctx context.Context, filter mcp.Filter) (*Subscription, error) {
 	filter.Session = false
+	filter.ResourceSubscriptions = slices.Clone(filter.ResourceSubscriptions) // they are sent again and again
+	filter.TaskIDs = slices.Clone(filter.TaskIDs)
 	s := c.newSubscription(filter)
 	if !c.start(s.run) {
 		s.cancel()

@@ -163,6 +163,23 @@ func TestSubscriptionSurvivesTheConnection_S112_B152(t *testing.T) {
 	})
 }
 
+// TestFilterIsTheSubscriptionsOwn: whoever has listened may use the memory of it again.
+func TestFilterIsTheSubscriptionsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newStation(mcp.Modern)
+		c := connect(t, server, nil)
+		filter := mcp.Filter{ResourceSubscriptions: []string{"a:b"}, TaskIDs: []string{"1"}}
+		listen(t, c, filter)
+		filter.ResourceSubscriptions[0], filter.TaskIDs[0] = "c:d", "2"
+		server.last().end(errCrash)
+		time.Sleep(time.Minute)
+		requests := server.requests()
+		if first, last := requests[0].Params.Raw(), requests[len(requests)-1].Params.Raw(); len(requests) != 2 || string(first) != string(last) {
+			t.Errorf("after healing it listens to %s, not %s", last, first)
+		}
+	})
+}
+
 // TestListeningHurriesNothing: an idle subscriber leaves the waits between attempts
 // to connect as they are.
 func TestListeningHurriesNothing_R2(t *testing.T) {
