@@ -170,7 +170,7 @@ func (f *failure) followedBy(err error) error {
 	}
 	both := *second
 	both.Outcome = mcp.OutcomeOf(f.err)
-	both.Err = fmt.Errorf("%w; trying again: %w", f.err, err)
+	both.Err = fmt.Errorf("%w; trying again: %w", opaque{f.err}, err)
 	return &both
 }
 

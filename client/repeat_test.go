@@ -3,7 +3,9 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -308,6 +310,42 @@ func TestEraThatTurnsOutOtherwise(t *testing.T) {
 						t.Errorf("the verdict is %v", v)
 					}
 					_ = c.Close()
+				}
+			})
+		})
+	}
+}
+
+// TestSecondAttemptThatFailsIsNoAnswer: the error is ours, though it tells of the
+// server's first, and a bridge passes neither on as what the server says.
+func TestSecondAttemptThatFailsIsNoAnswer(t *testing.T) {
+	for _, gaveUp := range []bool{false, true} {
+		t.Run(fmt.Sprint(gaveUp), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				const refusal = `{"code":-32022,"message":"another one","data":{"supported":["2026-07-28"]}}`
+				var p *puppet
+				p = &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+					if req.Method != mcp.MethodReadResource {
+						return mcp.Result{}, errUsual
+					}
+					p.redial(func(context.Context, int, transport.DialOptions) (*fakeEdge, error) {
+						if gaveUp {
+							cancel()
+							pass(time.Minute)
+						}
+						return nil, errDial
+					})
+					return mcp.Result{}, peerError(refusal)
+				}}
+				c := connect(t, p, nil)
+				_, err := c.Handle(ctx, &mcp.Request{Method: mcp.MethodReadResource}, mcp.NoCaller{})
+				if _, isOurs := errors.AsType[*mcp.CallError](err); !isOurs || jsonrpc.FromPeer(err) || jsonrpc.ToWire(err).Code != jsonrpc.CodeInternalError {
+					t.Errorf("the error is %v, told as %v", err, jsonrpc.ToWire(err))
+				}
+				if !strings.Contains(err.Error(), "another one") {
+					t.Errorf("it does not tell of the first attempt: %v", err)
 				}
 			})
 		})

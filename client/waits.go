@@ -61,7 +61,7 @@ func givenUp(ctx context.Context, method string, outcome mcp.Outcome, failure er
 		kind = mcp.TimedOut
 	}
 	if failure != nil {
-		cause = errors.Join(cause, failure)
+		cause = errors.Join(cause, opaque{failure})
 	}
 	return &mcp.CallError{Method: method, Kind: kind, Outcome: outcome, Err: cause}
 }
