@@ -149,7 +149,7 @@ func (s *Subscription) run() {
 			s.fail(a.err)
 			return
 		}
-		if a.caller.told.Load() || time.Since(began) > healing.MaxWait {
+		if a.caller.told.Load() || a.caller.heard.Load() && time.Since(began) > healing.MaxWait {
 			pause.reset() // it was a good one
 		}
 		if a.edge != nil && !over(a.edge) && !sleep(s.ctx, pause.next(healing.MinWait, healing.MaxWait), nil) {

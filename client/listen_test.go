@@ -315,6 +315,20 @@ func TestListeningToASilentServer_P1(t *testing.T) {
 	})
 }
 
+// TestSilentServerIsListenedToLessOften: an attempt that lasted long because nobody
+// answered was no good one.
+func TestSilentServerIsListenedToLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newStation(mcp.Legacy)
+		server.silent = true
+		connect(t, server, &client.Options{Timeout: client.DefaultMaxWait + time.Second})
+		time.Sleep(10 * time.Hour)
+		if n := len(server.requests()); n > 1000 { // a minute each would be 600, at once 1161
+			t.Errorf("it was listened to %d times", n)
+		}
+	})
+}
+
 // TestListenIsTriedTwice: a connection that has just ended is no reason to fail.
 func TestListenIsTriedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
