@@ -12,6 +12,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/internal/faulttest"
 	"github.com/mcpsplice/mcpsplice/internal/faulttest/rounds"
 	"github.com/mcpsplice/mcpsplice/internal/process"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport/stdio"
 )
@@ -151,6 +152,22 @@ var garbage = strings.Join([]string{
 	"2026-11-30 INFO ready", "\x1b[31mred\x1b[0m", "\x00\x01\xff\xfe", `{"jsonrpc":"2.0","id":`, `[1,2,3]`, `{"level":"info"}`,
 	"Content-Length: 20", "", `"text"`, `{"jsonrpc":"1.0","id":1,"result":{}}`, `{"jsonrpc":"2.0","id":null,"result":{}}`, "",
 }, "\n")
+
+// TestChildrenHaveNoHeaders_P2: a child that refuses a call with the code of wrong headers
+// has a meaning of its own for that, and may have executed the call. It is no other
+// server than it was.
+func TestChildrenHaveNoHeaders_P2(t *testing.T) {
+	refusal := `{"jsonrpc":"2.0","id":$ID,"error":{"code":-32020,"message":"out of paper"}}` + "\n"
+	b := brittleOf(t, mcp.Legacy, healsFast(),
+		faulttest.Script{faulttest.Handshake(), faulttest.Expect(mcp.MethodCallTool), faulttest.Write(refusal), faulttest.Serve()},
+		faulttest.Script{faulttest.Serve()})
+	if got, err := b.order(faulttest.Order{}, soon); !jsonrpc.FromPeer(err) {
+		t.Errorf("the call returned %q, %v", got, err)
+	}
+	if n := b.child.Starts(); n != 1 {
+		t.Errorf("it was started %d times", n)
+	}
+}
 
 func TestFaultsOfChildren(t *testing.T) {
 	script := func(steps ...faulttest.Step) faulttest.Script {

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
+	"github.com/mcpsplice/mcpsplice/transport/stdio"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
@@ -80,7 +81,8 @@ func (c *Client) mayFollow(ctx context.Context, f *failure, limit time.Duration)
 // afterRefusal is mayFollow for a call that the server answered with an error. One
 // that only servers of another era or revision give shows that it has become such a
 // server; some of these prove that the call was not executed. Legacy servers may have a
-// meaning of their own for the code of another revision, and then name none.
+// meaning of their own for the code of another revision, and then name none, and those
+// without headers for that of wrong ones.
 func (c *Client) afterRefusal(ctx context.Context, f *failure, refused *jsonrpc.Error) bool {
 	server := f.edge.Server()
 	switch {
@@ -90,13 +92,20 @@ func (c *Client) afterRefusal(ctx context.Context, f *failure, refused *jsonrpc.
 		}
 		c.link.drop(f.generation, f.err)
 		return true
-	case server.Era == mcp.Legacy && refused.Code == jsonrpc.CodeHeaderMismatch:
+	case server.Era == mcp.Legacy && refused.Code == jsonrpc.CodeHeaderMismatch && hasHeaders(f.edge):
 		c.link.drop(f.generation, f.err)
 		return true
 	}
 	// That we lack a capability (-32021) shows nothing: servers that have both eras,
 	// and bridges, say so to legacy clients, too.
 	return server.Era == mcp.Modern && server.Discover.IsZero() && c.checked.Load() != int64(f.generation) && c.afterDoubt(ctx, f)
+}
+
+// hasHeaders reports whether requests on a connection have headers, which a server may
+// refuse.
+func hasHeaders(edge transport.Edge) bool {
+	_, isChild := edge.(*stdio.Conn)
+	return !isChild
 }
 
 // endingWait is how long a connection that took no call may take to end.
