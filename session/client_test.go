@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -470,6 +471,53 @@ func TestCallThatWasNotSentIsNotLeft_B151(t *testing.T) {
 	c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
 	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{`reply 1 {"from":"b"}`}) {
 		t.Errorf("answered %q", got)
+	}
+	r.stop()
+}
+
+// A slowPrompt takes its time with the acknowledgement.
+type slowPrompt struct {
+	mcp.NoCaller
+	acked func()
+
+	mu  sync.Mutex
+	got []string
+}
+
+func (p *slowPrompt) Notify(_ context.Context, n *mcp.Notification) error {
+	p.mu.Lock()
+	p.got = append(p.got, n.Method)
+	p.mu.Unlock()
+	if n.Method == mcp.NotificationAcknowledged {
+		p.acked()
+	}
+	return nil
+}
+
+func (p *slowPrompt) Missed() {}
+
+// TestWhoListensMissesNothingAtTheBeginning_P5: what comes right after the
+// acknowledgement has arrived before the reader goes on.
+func TestWhoListensMissesNothingAtTheBeginning_P5(t *testing.T) {
+	c := connected(t, newWire(nil), "{}")
+	p := &slowPrompt{}
+	read := make(chan []string, 1)
+	p.acked = func() {
+		go func() {
+			c.Notified(&jsonrpc.Message{Kind: jsonrpc.Notification, Method: []byte(mcp.NotificationToolsListChanged)}, nil)
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			read <- p.got
+		}()
+		select {
+		case got := <-read:
+			read <- got
+		case <-time.After(50 * time.Millisecond): // it waits for its turn
+		}
+	}
+	r := handle(t, c, &mcp.Request{Method: mcp.MethodListen, Params: mcp.Filter{ToolsListChanged: true}.Params(), Meta: legacyMeta("a", "")}, p)
+	if got := <-read; fmt.Sprint(got) != fmt.Sprint([]string{mcp.NotificationAcknowledged, mcp.NotificationToolsListChanged}) {
+		t.Errorf("the reader went on at %q", got)
 	}
 	r.stop()
 }

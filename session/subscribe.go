@@ -30,7 +30,7 @@ func (c *Client) listen(ctx context.Context, req *mcp.Request, caller mcp.Caller
 	granted.ResourceSubscriptions = c.subscribeAll(ctx, granted.ResourceSubscriptions)
 	defer c.unsubscribe(granted.ResourceSubscriptions)
 	c.setFilter(call, passed(filter, granted))
-	if err := caller.Notify(ctx, granted.Acknowledge()); err != nil {
+	if err := call.Open(ctx, caller, granted.Acknowledge()); err != nil {
 		return mcp.Result{}, err
 	}
 	if granted.Session {

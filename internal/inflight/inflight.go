@@ -219,17 +219,41 @@ func (c *Call) take(prompt Prompt) (items []item, finished bool, open int) {
 	if c.wake == nil && !c.finished {
 		c.wake = make(chan struct{}, 1)
 	}
-	items, c.inbox, c.bytes = c.inbox, nil, 0
 	if prompt != nil {
-		items = slices.DeleteFunc(items, func(it item) bool {
-			if it.ask == nil {
-				_ = prompt.Notify(context.Background(), &it.n) // see deliver
-			}
-			return it.ask == nil
-		})
-		c.prompt = prompt
+		c.hook(prompt)
 	}
+	items, c.inbox, c.bytes = c.inbox, nil, 0
 	return items, c.finished, c.open
+}
+
+// hook gives a prompt the notifications in the inbox, and later ones past it. c.mu is
+// held.
+func (c *Call) hook(prompt Prompt) {
+	c.inbox = slices.DeleteFunc(c.inbox, func(it item) bool {
+		if it.ask != nil {
+			return false
+		}
+		c.bytes -= it.size
+		_ = prompt.Notify(context.Background(), &it.n) // see deliver
+		return true
+	})
+	c.prompt = prompt
+}
+
+// Open gives caller, who is about to wait, a notification before whatever has come for
+// the call. A [Prompt] caller has what comes later as soon as it comes.
+func (c *Call) Open(ctx context.Context, caller mcp.Caller, first *mcp.Notification) error {
+	prompt, ok := caller.(Prompt)
+	if !ok {
+		return caller.Notify(ctx, first)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := prompt.Notify(ctx, first); err != nil {
+		return err
+	}
+	c.hook(prompt)
+	return nil
 }
 
 // release returns the channel, which holds nothing, and uses it no more; nil if the
