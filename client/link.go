@@ -324,12 +324,16 @@ func (l *link) change(ctx context.Context) bool {
 // unavailable returns why there is no connection. l.mu is held.
 func (l *link) unavailable(method string) error {
 	if l.state == Closed {
-		return &mcp.CallError{Method: method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
+		return closed(method)
 	}
 	return &mcp.CallError{
 		Method: method, Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: opaque{l.err},
 		Public: "the server cannot be reached",
 	}
+}
+
+func closed(method string) error {
+	return &mcp.CallError{Method: method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
 }
 
 // over reports whether a connection has ended. A byte stream says why a moment

@@ -49,7 +49,7 @@ func (c *Client) Listen(ctx context.Context, filter mcp.Filter) (*Subscription, 
 	s := c.newSubscription(filter)
 	if !c.start(s.run) {
 		s.cancel()
-		return nil, &mcp.CallError{Method: mcp.MethodListen, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
+		return nil, closed(mcp.MethodListen)
 	}
 	select {
 	case <-s.acked:

@@ -18,7 +18,7 @@ import (
 // handle makes one call, and makes it once more if the first one provably was not
 // executed, or may be repeated.
 func (c *Client) handle(ctx context.Context, req *mcp.Request, caller *guardedCaller) (mcp.Result, error) {
-	edge, generation, err := c.link.get(ctx, req.Method)
+	edge, generation, err := c.connection(ctx, req.Method)
 	if err != nil {
 		return mcp.Result{}, err
 	}
@@ -30,7 +30,7 @@ func (c *Client) handle(ctx context.Context, req *mcp.Request, caller *guardedCa
 	if !c.mayFollow(ctx, &first, caller.clock.remaining()) {
 		return mcp.Result{}, first.ended(ctx)
 	}
-	edge, _, err = c.link.get(ctx, req.Method)
+	edge, _, err = c.connection(ctx, req.Method)
 	if err != nil {
 		return mcp.Result{}, first.followedBy(err)
 	}
@@ -39,6 +39,15 @@ func (c *Client) handle(ctx context.Context, req *mcp.Request, caller *guardedCa
 		return mcp.Result{}, first.followedBy(err)
 	}
 	return result, nil
+}
+
+// connection returns the connection for a call, and its number. While Close ends it, a
+// call whose wait Close has ended is not sent on it any more.
+func (c *Client) connection(ctx context.Context, method string) (transport.Edge, int, error) {
+	if c.ctx.Err() != nil {
+		return nil, 0, closed(method)
+	}
+	return c.link.get(ctx, method)
 }
 
 // A failure is a call that has failed at its first attempt.

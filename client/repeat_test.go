@@ -242,6 +242,44 @@ func TestWaitingForAServerEndsWithTheCall(t *testing.T) {
 	}
 }
 
+// A slowlyClosed is a target with a connection that works while it is being closed.
+type slowlyClosed struct{ *puppet }
+
+func (s slowlyClosed) Dial(ctx context.Context, opts transport.DialOptions) (transport.Edge, error) {
+	edge, err := s.puppet.Dial(ctx, opts)
+	return slowlyClosedEdge{edge}, err
+}
+
+type slowlyClosedEdge struct{ transport.Edge }
+
+func (e slowlyClosedEdge) Close() error {
+	pass(time.Minute)
+	return e.Edge.Close()
+}
+
+// TestCloseSendsNothing: a call that waits for its second attempt has none.
+func TestCloseSendsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		c := connect(t, slowlyClosed{&puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodCallTool {
+				return mcp.Result{}, errUsual
+			}
+			attempts++
+			return mcp.Result{}, status(http.StatusTooManyRequests, 20*time.Second)
+		}}}, nil)
+		ended := make(chan error, 1)
+		go func() { ended <- call(t, c) }()
+		synctest.Wait()
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, mcp.ErrClosed) || attempts != 1 {
+			t.Errorf("%d attempts: %v", attempts, err)
+		}
+	})
+}
+
 // TestPolicyOfRepeating asks the user's own function.
 func TestPolicyOfRepeating(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
