@@ -343,6 +343,41 @@ func TestLaterRoundThatIsNotSent_P2(t *testing.T) {
 	})
 }
 
+// TestWaitsOfOursEndNoCall: a server that answers at once, and wants to be asked again,
+// is not left alone for longer than the call may be silent.
+func TestWaitsOfOursEndNoCall(t *testing.T) {
+	const page = `{"mode":"url","elicitationId":"1","message":"?","url":"https://a.example/"}`
+	for _, tt := range []struct {
+		name   string
+		era    mcp.Era
+		result mcp.Result
+		err    error
+	}{
+		{"only a state", mcp.Modern, needs(`"requestState":"s"`), nil},
+		{"pages", mcp.Legacy, mcp.Result{}, peerError(`{"code":-32042,"message":"first","data":{"elicitations":[` + page + `]}}`)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStation(tt.era)
+				attempts := 0
+				s.ask(func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+					if attempts++; attempts > 12 {
+						return text("done"), nil
+					}
+					return tt.result, tt.err
+				})
+				c := connect(t, s, &client.Options{ElicitURL: true, Timeout: 5 * time.Second,
+					Elicit: func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+						return &mcp.ElicitResult{Action: mcp.Accept}, nil
+					}})
+				if got, err := told(t, c); got != "done" {
+					t.Errorf("%q, %v after %d attempts", got, err, attempts)
+				}
+			})
+		})
+	}
+}
+
 // TestCloseEndsCallsWhoseUserIsAsked: in whatever way the server asks, and while nothing
 // but the user's doing is waited for.
 func TestCloseEndsCallsWhoseUserIsAsked_P1(t *testing.T) {

@@ -120,6 +120,10 @@ func (c *clock) remaining() time.Duration {
 	return c.left()
 }
 
+// most returns the longest wait of ours, up to one, that leaves the server as much of the
+// time without progress.
+func (c *clock) most(wait time.Duration) time.Duration { return min(wait, c.idle/2) }
+
 // expired ends the calls whose time is up.
 func (l *clocks) expired() {
 	for _, c := range l.late() {

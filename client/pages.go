@@ -28,7 +28,7 @@ type visits struct {
 
 // open has the user open the pages that an error names, each once, and reports
 // whether the call can be made again.
-func (v *visits) open(ctx context.Context, capabilities []byte, refusal error, caller mcp.Caller) bool {
+func (v *visits) open(ctx context.Context, capabilities []byte, refusal error, caller *guardedCaller) bool {
 	asked := false
 	questions := pagesOf(refusal)
 	defer func() { v.done = v.elicitations.completion() }() // while the call is made again, too
@@ -55,7 +55,7 @@ func (v *visits) open(ctx context.Context, capabilities []byte, refusal error, c
 	v.pause.bound = max(v.pause.bound, minPageWait/2)
 	waiting, done := v.client.untilClosed(ctx)
 	defer done()
-	return sleep(waiting, v.pause.grow(maxPageWait), v.done) || ctx.Err() == nil
+	return sleep(waiting, v.pause.grow(caller.clock.most(maxPageWait)), v.done) || ctx.Err() == nil
 }
 
 // pagesOf returns the questions in the error of a server that wants pages to be

@@ -63,7 +63,7 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 }
 
 // answered returns the request that answers a result which needs input.
-func (c *Client) answered(ctx context.Context, req *mcp.Request, result *mcp.Result, caller mcp.Caller, pause *backoff) (*mcp.Request, error) {
+func (c *Client) answered(ctx context.Context, req *mcp.Request, result *mcp.Result, caller *guardedCaller, pause *backoff) (*mcp.Request, error) {
 	var need mcp.InputRequiredResult
 	if err := json.Unmarshal(result.Raw(), &need); err != nil {
 		return nil, badReply(req.Method, err)
@@ -76,7 +76,7 @@ func (c *Client) answered(ctx context.Context, req *mcp.Request, result *mcp.Res
 	if err != nil {
 		return nil, err
 	}
-	if len(need.InputRequests) == 0 && !sleep(ctx, pause.grow(maxRetryWait), c.ctx.Done()) {
+	if len(need.InputRequests) == 0 && !sleep(ctx, pause.grow(caller.clock.most(maxRetryWait)), c.ctx.Done()) {
 		return nil, givenUp(ctx, req.Method, mcp.Answered, nil)
 	}
 	again := *req
