@@ -80,7 +80,7 @@ type Options struct {
 	// Healing bounds connecting again.
 	Healing Healing
 	// State is told each change of the connection's state, in order, and why it
-	// is no better. Nothing waits for it; if it takes long it misses some.
+	// is no better. Nothing but Close waits for it; if it takes long it misses some.
 	State func(State, error)
 	// Logger gets what the client does on its own account. Nil for silence.
 	Logger *slog.Logger
