@@ -16,25 +16,46 @@ import (
 // MaxPages is how many pages of a list are followed.
 const MaxPages = 1000
 
-// pages yields the items of all pages of a list. Items returns those of a page, and
-// gets what toolBook.asOf said before that was asked for.
-func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf int) []Item) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		var none Item
+// Pages yields the pages of a list, as they came: that of the tools, resources,
+// resource templates or prompts, whose method is given. An error ends it.
+func (c *Client) Pages(ctx context.Context, method string) iter.Seq2[mcp.Result, error] {
+	return func(yield func(mcp.Result, error) bool) {
 		at := place{method: method}
 		for at.more() {
-			asOf := c.tools.asOf()
 			raw, err := c.page(ctx, method, at.cursor)
 			if err != nil {
-				yield(none, err)
+				yield(mcp.Result{}, err)
 				return
 			}
 			if at.repeats(raw) {
 				return
 			}
+			if !yield(mcp.RawResult(raw), nil) {
+				return
+			}
+			at.advance(raw, c.Verdict().Era)
+		}
+		if at.err != nil {
+			yield(mcp.Result{}, at.err)
+		}
+	}
+}
+
+// pages yields the items of all pages of a list. Items returns those of a page, and
+// gets what toolBook.asOf said before that was asked for.
+func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf int) []Item) iter.Seq2[Item, error] {
+	return func(yield func(Item, error) bool) {
+		var none Item
+		asOf := c.tools.asOf()
+		for raw, err := range c.Pages(ctx, method) {
 			var page Page
-			if err := json.Unmarshal(raw, &page); err != nil {
-				yield(none, badReply(method, err))
+			if err == nil {
+				if err = json.Unmarshal(raw.Raw(), &page); err != nil {
+					err = badReply(method, err)
+				}
+			}
+			if err != nil {
+				yield(none, err)
 				return
 			}
 			for _, item := range items(&page, asOf) {
@@ -42,10 +63,7 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 					return
 				}
 			}
-			at.advance(raw)
-		}
-		if at.err != nil {
-			yield(none, at.err)
+			asOf = c.tools.asOf()
 		}
 	}
 }
@@ -74,18 +92,19 @@ func (p *place) more() bool {
 }
 
 // isEmpty reports whether a cursor is the empty string, which is one like any other
-// (2026-07-28, server/utilities/pagination). Older servers end their lists with it.
+// (2026-07-28, server/utilities/pagination). Legacy servers end their lists with it,
+// also those that a bridge shows as modern ones.
 func isEmpty(cursor []byte) bool { return string(cursor) == `""` }
 
 // repeats reports whether a page is the last one again, under a cursor that meant
 // that there is none.
 func (p *place) repeats(raw []byte) bool { return isEmpty(p.cursor) && bytes.Equal(raw, p.last) }
 
-// advance goes on to the page that one names.
-func (p *place) advance(raw []byte) {
+// advance goes on to the page that one of a server of an era names.
+func (p *place) advance(raw []byte, era mcp.Era) {
 	page := jsonrpc.Trusted(raw)
 	cursor, ok := page.Lookup("nextCursor")
-	if !ok || string(cursor) == "null" {
+	if !ok || string(cursor) == "null" || isEmpty(cursor) && era == mcp.Legacy {
 		p.end = true
 		return
 	}

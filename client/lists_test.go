@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -135,6 +136,44 @@ func TestServerThatRepeatsItsOnlyPage_B142(t *testing.T) {
 		b.page = func(string) string { return `,"nextCursor":"a"` }
 		if names, err := prompts(t, c); err == nil || len(names) != 2 {
 			t.Errorf("with a cursor that means something: %q, %v", names, err)
+		}
+	})
+}
+
+// TestEmptyCursorOfALegacyServer_B142 is the end of a list. Some of these servers
+// refuse it when it comes back, and not all give the same page with the same bytes.
+func TestEmptyCursorOfALegacyServer_B142(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Legacy, func(string) string { return `,"nextCursor":""` })
+		c := connect(t, b, nil)
+		if names, err := prompts(t, c); err != nil || len(names) != 1 || b.pages != 1 {
+			t.Errorf("%q of %d pages, %v", names, b.pages, err)
+		}
+	})
+}
+
+// TestPagesAreAsTheyCame: with what the client does not know, and to the same end.
+func TestPagesAreAsTheyCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Modern, func(cursor string) string {
+			return map[string]string{"": `,"nextCursor":"","x": 1.0`, `""`: `,"nextCursor":"a"`, `"a"`: `,"nextCursor":"a"`}[cursor]
+		})
+		c := connect(t, b, nil)
+		var got []string
+		for page, err := range c.Pages(t.Context(), mcp.MethodListPrompts) {
+			if err != nil {
+				got = append(got, err.Error())
+				break
+			}
+			got = append(got, string(page.Raw()))
+		}
+		want := []string{
+			`{"prompts":[{"name":"1"}],"nextCursor":"","x": 1.0}`, `{"prompts":[{"name":"2"}],"nextCursor":"a"}`,
+			`{"prompts":[{"name":"3"}],"nextCursor":"a"}`,
+			`prompts/list: bad reply, answered: the cursor "a" comes again: the list has no end`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
 		}
 	})
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/mcpsplice/mcpsplice/client"
@@ -15,32 +14,13 @@ import (
 // no pages.
 func pages(ctx context.Context, c *client.Client, method string) iter.Seq2[mcp.Result, error] {
 	return func(yield func(mcp.Result, error) bool) {
-		cursor, seen := "", make(map[string]bool)
-		for range client.MaxPages {
-			result, err := c.Call(ctx, method, mcp.PageParams{Cursor: cursor}, nil)
-			if lacks(err) && cursor == "" {
+		first := true
+		for page, err := range c.Pages(ctx, method) {
+			if first && lacks(err) || !yield(page, err) {
 				return
 			}
-			if !yield(result, err) || err != nil {
-				return
-			}
-			cursor, _ = result.LookupString("nextCursor")
-			switch {
-			case cursor == "":
-				return
-			case seen[cursor]:
-				yield(mcp.Result{}, &mcp.CallError{
-					Method: method, Kind: mcp.BadReply, Outcome: mcp.Answered,
-					Err: fmt.Errorf("the cursor %.80q comes again: the list has no end", cursor),
-				})
-				return
-			}
-			seen[cursor] = true
+			first = false
 		}
-		yield(mcp.Result{}, &mcp.CallError{
-			Method: method, Kind: mcp.LimitExceeded, Limit: "MaxPages", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("the list has more than %d pages", client.MaxPages),
-		})
 	}
 }
 
