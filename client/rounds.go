@@ -40,12 +40,12 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 		}
 		switch {
 		case !mcp.MayNeedInput(req.Method):
-			return result, err
+			return c.final(req.Method, result, err)
 		case err != nil && (round == MaxRounds || !pages.open(ctx, c.link.dialer.opts.Capabilities, err, caller)):
 			return result, err
 		case err == nil:
 			if result.Value = result.Indexed(); result.Type() != mcp.InputRequired {
-				return result, nil
+				return c.final(req.Method, result, nil)
 			}
 			if round == MaxRounds {
 				return mcp.Result{}, &mcp.CallError{
@@ -60,6 +60,24 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 		caller.clock.progress()  // the server has shown that it is there
 		caller.used.Store(false) // what follows is a request of its own
 	}
+}
+
+// final returns what a call has ended with. "A resultType of any value unrecognized by
+// the client MUST be considered invalid" (2026-07-28, basic, ResultType); those of
+// extensions whoever declares these has to know.
+func (c *Client) final(method string, result mcp.Result, err error) (mcp.Result, error) {
+	if err != nil {
+		return result, err
+	}
+	kind := result.Type()
+	if kind == mcp.Complete || c.Verdict().Era != mcp.Modern {
+		return result, nil
+	}
+	declared := jsonrpc.Trusted(c.link.dialer.opts.Capabilities)
+	if _, extended := declared.Lookup("extensions"); extended && kind != mcp.InputRequired {
+		return result, nil
+	}
+	return mcp.Result{}, badReply(method, fmt.Errorf("the result is of the type %.40q, which is none for this call", kind))
 }
 
 // answered returns the request that answers a result which needs input.
