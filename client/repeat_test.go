@@ -111,6 +111,30 @@ func TestRepeating_B097_P1_P2(t *testing.T) {
 	}
 }
 
+// TestCallThatHasAskedIsNotRepeated_P2: the user would be asked twice.
+func TestCallThatHasAskedIsNotRepeated_P2(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			p := &puppet{handle: func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+				if req.Method != mcp.MethodReadResource {
+					return mcp.Result{}, errUsual
+				}
+				attempts++
+				if asks {
+					_, _ = caller.Ask(ctx, &mcp.Request{Method: mcp.MethodListRoots})
+				}
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+			}}
+			c := connect(t, p, nil)
+			_, err := c.ReadResource(t.Context(), "a:b", nil)
+			if want := map[bool]int{false: 2, true: 1}[asks]; attempts != want || !errors.Is(err, errCrash) {
+				t.Errorf("asks %v: %d attempts, %v", asks, attempts, err)
+			}
+		})
+	}
+}
+
 // TestHintsOfAListThatHasChangedMeanwhile_P2: what a list says that was asked for
 // before the tools changed may be of other tools.
 func TestHintsOfAListThatHasChangedMeanwhile_P2(t *testing.T) {
