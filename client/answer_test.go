@@ -186,6 +186,36 @@ func TestErrorOfAFunctionIsNoAnswer(t *testing.T) {
 	})
 }
 
+// TestQuestionThatFailsEndsTheOthers: their answers would be of no use to anybody.
+func TestQuestionThatFailsEndsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStation(mcp.Modern)
+		s.ask(func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+			return needs(`"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?"}},"b":{"method":"roots/list"}}`), nil
+		})
+		broken := errors.New("no directory is known")
+		ended := false
+		c := connect(t, s, &client.Options{
+			Elicit: func(ctx context.Context, _ *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+				select {
+				case <-ctx.Done():
+					ended = true
+				case <-time.After(time.Hour): // a user who is away
+				}
+				return nil, errCrash
+			},
+			Roots: func(context.Context) ([]mcp.Root, error) {
+				<-time.After(time.Second)
+				return nil, broken
+			},
+		})
+		_, err := told(t, c)
+		if kind, sent := outcome(err); kind != mcp.Cancelled || sent != mcp.Answered || !errors.Is(err, broken) || !ended {
+			t.Errorf("the form was ended: %v; the error is %v", ended, err)
+		}
+	})
+}
+
 // TestRoundsAreBounded: also those that ask nothing.
 func TestRoundsAreBounded(t *testing.T) {
 	for _, tt := range []struct {
