@@ -123,11 +123,11 @@ func TestLargeCursor_B142(t *testing.T) {
 	})
 }
 
-// TestServerThatRepeatsItsOnlyPage_B142: an old server whose cursor is always empty
-// has its features listed once.
+// TestServerThatRepeatsItsOnlyPage_B142: an old server whose cursor is always empty,
+// as a bridge shows it, has its features listed once.
 func TestServerThatRepeatsItsOnlyPage_B142(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook(mcp.Legacy, func(string) string { return `,"nextCursor":""` })
+		b := newBook(mcp.Modern, func(string) string { return `,"nextCursor":""` })
 		b.same = true
 		c := connect(t, b, nil)
 		if names, err := prompts(t, c); err != nil || len(names) != 1 {
