@@ -111,6 +111,30 @@ func TestRepeating_B097_P1_P2(t *testing.T) {
 	}
 }
 
+// TestMethodsThatAreRepeated_P2: those that ask for something and change nothing.
+func TestMethodsThatAreRepeated_P2(t *testing.T) {
+	for method, want := range map[string]int{
+		mcp.MethodListTools: 2, mcp.MethodListPrompts: 2, mcp.MethodListResources: 2, mcp.MethodListResourceTemplates: 2,
+		mcp.MethodReadResource: 2, mcp.MethodGetPrompt: 2, mcp.MethodComplete: 2, mcp.MethodDiscover: 2, mcp.MethodPing: 2,
+		mcp.MethodCallTool: 1, "tasks/cancel": 1, "vendor/do": 1,
+	} {
+		t.Run(method, func(t *testing.T) {
+			attempts := 0
+			c := connect(t, &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				if req.Method != method {
+					return mcp.Result{}, errUsual
+				}
+				attempts++
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+			}}, nil)
+			_, err := c.Call(t.Context(), method, nil, nil)
+			if attempts != want || !errors.Is(err, errCrash) || mcp.OutcomeOf(err) != mcp.MaybeExecuted {
+				t.Errorf("%d attempts, %v", attempts, err)
+			}
+		})
+	}
+}
+
 // TestCallThatHasAskedIsNotRepeated_P2: the user would be asked twice.
 func TestCallThatHasAskedIsNotRepeated_P2(t *testing.T) {
 	for _, asks := range []bool{false, true} {
