@@ -111,6 +111,26 @@ func TestRepeating_B097_P1_P2(t *testing.T) {
 	}
 }
 
+// TestServerThatWantsALongPause is not waited for, however long the call may take.
+func TestServerThatWantsALongPause(t *testing.T) {
+	for pause, want := range map[time.Duration]int{30 * time.Second: 2, 31 * time.Second: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			c := connect(t, &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				if req.Method != mcp.MethodCallTool {
+					return mcp.Result{}, errUsual
+				}
+				attempts++
+				return mcp.Result{}, status(http.StatusTooManyRequests, pause)
+			}}, nil)
+			_, err := c.CallTool(t.Context(), "work", nil, &client.CallOptions{Timeout: time.Hour})
+			if attempts != want || err == nil {
+				t.Errorf("a pause of %v: %d attempts, %v", pause, attempts, err)
+			}
+		})
+	}
+}
+
 // TestMethodsThatAreRepeated_P2: those that ask for something and change nothing.
 func TestMethodsThatAreRepeated_P2(t *testing.T) {
 	for method, want := range map[string]int{
