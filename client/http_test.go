@@ -306,6 +306,31 @@ func TestServerThatTakesNoMoreCalls(t *testing.T) {
 	}
 }
 
+// TestCallThatWasGivenUpBeforeIsNotSent_S158 in either era.
+func TestCallThatWasGivenUpBeforeIsNotSent_S158(t *testing.T) {
+	eras(t, func(t *testing.T, era mcp.Era) {
+		var calls atomic.Int64
+		s := newSite(t, &site{other: func(_ http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) bool {
+			if mcp.MethodName(m.Method) == mcp.MethodCallTool {
+				calls.Add(1)
+			}
+			return false
+		}})
+		c := connect(t, client.URL(s.url), &client.Options{Era: era})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 {
+			_, err := c.CallTool(ctx, "work", nil, nil)
+			if kind, sent := outcome(err); kind != mcp.Cancelled || sent != mcp.NotSent || !errors.Is(err, context.Canceled) {
+				t.Errorf("it failed with %v", err)
+			}
+		}
+		if err := call(t, c); err != nil || calls.Load() != 1 {
+			t.Errorf("%d calls reached the server, %v", calls.Load(), err)
+		}
+	})
+}
+
 // TestCancelReachesTheServerOverHTTP_B136_B122: as a message in a session, else by
 // hanging up.
 func TestCancelReachesTheServerOverHTTP_B136_B122(t *testing.T) {
