@@ -306,6 +306,29 @@ func TestServerThatTakesNoMoreCalls(t *testing.T) {
 	}
 }
 
+// TestSessionIDsOfOtherReplies_S173: the session is the one that the reply to
+// initialize has named, whatever later ones say.
+func TestSessionIDsOfOtherReplies_S173(t *testing.T) {
+	for _, id := range []string{"other", "no id at all", ""} {
+		t.Run(id, func(t *testing.T) {
+			var came atomic.Value
+			s := newSite(t, &site{other: func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
+				if mcp.MethodName(m.Method) == mcp.MethodCallTool {
+					came.Store(r.Header.Get("Mcp-Session-Id"))
+					w.Header().Set("Mcp-Session-Id", id)
+				}
+				return false
+			}})
+			c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy})
+			for range 3 {
+				if err := call(t, c); err != nil || came.Load() != "s1" {
+					t.Errorf("a call came in the session %q: %v", came.Load(), err)
+				}
+			}
+		})
+	}
+}
+
 // TestCallThatWasGivenUpBeforeIsNotSent_S158 in either era.
 func TestCallThatWasGivenUpBeforeIsNotSent_S158(t *testing.T) {
 	eras(t, func(t *testing.T, era mcp.Era) {
