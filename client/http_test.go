@@ -319,10 +319,14 @@ func TestSessionIDsOfOtherReplies_S173(t *testing.T) {
 				}
 				return false
 			}})
-			c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy})
-			for range 3 {
-				if err := call(t, c); err != nil || came.Load() != "s1" {
-					t.Errorf("a call came in the session %q: %v", came.Load(), err)
+			plain, own := client.URL(s.url), client.URL(s.url)
+			own.Options.Transport = new(http.Transport) // which is another way to the server
+			for i, target := range []client.Target{plain, own} {
+				c := connect(t, target, &client.Options{Era: mcp.Legacy})
+				for range 3 {
+					if err := call(t, c); err != nil || came.Load() != fmt.Sprintf("s%d", i+1) {
+						t.Errorf("a call came in the session %q: %v", came.Load(), err)
+					}
 				}
 			}
 		})
