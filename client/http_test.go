@@ -306,6 +306,51 @@ func TestServerThatTakesNoMoreCalls(t *testing.T) {
 	}
 }
 
+// TestNotificationThatIsNotTaken_S181: the deadline and the context of a caller hold
+// for what has no response, too.
+func TestNotificationThatIsNotTaken_S181(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		timeout time.Duration
+		gives   bool // the caller gives up
+		want    mcp.FailureKind
+	}{
+		{"in time", time.Second, false, mcp.TimedOut},
+		{"and given up", time.Hour, true, mcp.Cancelled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			came, ended := make(chan struct{}), make(chan struct{})
+			s := newSite(t, &site{other: func(_ http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
+				if mcp.MethodName(m.Method) != mcp.NotificationRootsListChanged {
+					return false
+				}
+				close(came)
+				<-r.Context().Done()
+				close(ended)
+				return true
+			}})
+			c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy, Timeout: tt.timeout})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tt.gives {
+				go func() {
+					<-came
+					cancel()
+				}()
+			}
+			err := c.RootsChanged(ctx)
+			if kind, sent := outcome(err); kind != tt.want || sent != mcp.MaybeExecuted {
+				t.Errorf("it ended with %v", err)
+			}
+			select {
+			case <-ended: // the request, too
+			case <-time.After(20 * time.Second):
+				t.Error("the request goes on")
+			}
+		})
+	}
+}
+
 // TestSessionIDsOfOtherReplies_S173: the session is the one that the reply to
 // initialize has named, whatever later ones say.
 func TestSessionIDsOfOtherReplies_S173(t *testing.T) {
