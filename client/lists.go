@@ -50,9 +50,7 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 		for raw, err := range c.Pages(ctx, method) {
 			var page Page
 			if err == nil {
-				if err = json.Unmarshal(raw.Raw(), &page); err != nil {
-					err = badReply(method, err)
-				}
+				err = readPage[Item](c, method, raw.Raw(), &page)
 			}
 			if err != nil {
 				yield(none, err)
@@ -66,6 +64,45 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 			asOf = c.tools.asOf()
 		}
 	}
+}
+
+// readPage decodes a page of a list. An item that cannot be read is left out: it is
+// not to hide the others.
+func readPage[Item any](c *Client, method string, raw []byte, page any) error {
+	err := json.Unmarshal(raw, page)
+	if err == nil {
+		return nil
+	}
+	whole, member := jsonrpc.Trusted(raw), itemsOf[method]
+	items, _ := whole.Lookup(member)
+	readable := []byte{'['}
+	for _, item := range jsonrpc.Elements(items) {
+		if itemErr := json.Unmarshal(item, new(Item)); itemErr != nil {
+			named := jsonrpc.Trusted(item)
+			name, _ := named.LookupString("name")
+			c.opts.Logger.Warn("what cannot be read is left out of the list", "method", method, "name", name, "err", itemErr)
+			continue
+		}
+		if len(readable) > 1 {
+			readable = append(readable, ',')
+		}
+		readable = append(readable, item...)
+	}
+	if len(readable) == 1 {
+		return badReply(method, err)
+	}
+	readable = append(readable, ']')
+	rest := jsonrpc.AppendEdited(nil, &whole, jsonrpc.Edit{Name: member, Value: readable})
+	if json.Unmarshal(rest, page) != nil {
+		return badReply(method, err)
+	}
+	return nil
+}
+
+// itemsOf are the members of pages that hold their items, by method.
+var itemsOf = map[string]string{
+	mcp.MethodListTools: "tools", mcp.MethodListPrompts: "prompts",
+	mcp.MethodListResources: "resources", mcp.MethodListResourceTemplates: "resourceTemplates",
 }
 
 // A place is how far a list has been followed. Servers have lists without end.

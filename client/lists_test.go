@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -176,6 +178,53 @@ func TestPagesAreAsTheyCame(t *testing.T) {
 			t.Errorf("got %q", got)
 		}
 	})
+}
+
+// TestItemsThatCannotBeRead_B119 are left out of a list, and not all of it with them.
+func TestItemsThatCannotBeRead_B119(t *testing.T) {
+	const valid = `{"name":"a","uri":"a:b","uriTemplate":"a:{b}"}`
+	for _, tt := range []struct {
+		name, items string
+		want        int // items; -1 for an error
+		warnings    int
+	}{
+		{"all can be", valid + "," + valid, 2, 0},
+		{"a description that is no text", valid + `,{"name":"bad","description":5},` + valid, 2, 1},
+		{"no object", `7,` + valid + `,null,"x"`, 2, 2},
+		{"none can be", `7`, -1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log strings.Builder
+			c := connect(t, &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				return mcp.RawResult(fmt.Appendf(nil, `{"%[1]s":[%[2]s],"x":1}`, map[string]string{
+					mcp.MethodListTools: "tools", mcp.MethodListPrompts: "prompts",
+					mcp.MethodListResources: "resources", mcp.MethodListResourceTemplates: "resourceTemplates",
+				}[req.Method], tt.items)), nil
+			}}, &client.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+			for name, n := range map[string]int{
+				"tools": count(c.Tools(t.Context())), "prompts": count(c.Prompts(t.Context())),
+				"resources": count(c.Resources(t.Context())), "templates": count(c.ResourceTemplates(t.Context())),
+			} {
+				if n != tt.want {
+					t.Errorf("%d %s, want %d", n, name, tt.want)
+				}
+			}
+			if n := strings.Count(log.String(), "left out of the list"); n != 4*tt.warnings {
+				t.Errorf("the log is %s", log.String())
+			}
+		})
+	}
+}
+
+// count counts the items of a list, -1 if there is an error.
+func count[Item any](items iter.Seq2[Item, error]) (n int) {
+	for _, err := range items {
+		if err != nil {
+			return -1
+		}
+		n++
+	}
+	return n
 }
 
 func TestEndlessListIsCut(t *testing.T) {

@@ -3,13 +3,15 @@ package cli
 import (
 	"context"
 	"log/slog"
+	"strings"
 )
 
-// leftOut is what a connection logs of a tool that it does not show.
-const leftOut = "a tool is left out of the list"
+// leftOut ends what is logged of something that no list shows.
+const leftOut = "left out of the list"
 
 // warnings takes what a client logs, and tells people what they would miss
-// otherwise: a tool whose header annotations are invalid is in no list.
+// otherwise: a tool whose header annotations are invalid, and what cannot be read, is
+// in no list.
 type warnings struct{ app *app }
 
 // Enabled implements slog.Handler.
@@ -17,7 +19,7 @@ func (w warnings) Enabled(_ context.Context, level slog.Level) bool { return lev
 
 // Handle implements slog.Handler.
 func (w warnings) Handle(_ context.Context, r slog.Record) error {
-	if r.Message != leftOut {
+	if !strings.HasSuffix(r.Message, leftOut) {
 		return nil
 	}
 	said := make(map[string]string)
@@ -25,7 +27,7 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 		said[a.Key] = a.Value.String()
 		return true
 	})
-	w.app.notice("the tool %q is left out: %s", clean(said["name"]), clean(said["err"]))
+	w.app.notice("%q is left out of the list: %s", clean(said["name"]), clean(said["err"]))
 	return nil
 }
 

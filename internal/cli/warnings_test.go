@@ -42,7 +42,7 @@ func TestToolThatIsLeftOut_B119(t *testing.T) {
 	if code != cli.ExitOK || err != nil || string(listed) != "good()\t\n" {
 		t.Errorf("it ended with %d, and listed %q, %v", code, listed, err)
 	}
-	if got := said.String(); !strings.HasPrefix(got, `mcpsplice: the tool "bad" is left out: `) || strings.Count(got, "\n") != 1 {
+	if got := said.String(); !strings.HasPrefix(got, `mcpsplice: "bad" is left out of the list: `) || strings.Count(got, "\n") != 1 {
 		t.Errorf("it said %q", got)
 	}
 }
