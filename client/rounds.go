@@ -39,13 +39,16 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 			err = mcp.Begun(err)
 		}
 		switch {
+		case err == nil && !mcp.MayNeedInput(req.Method):
+			return c.final(req.Method, result, result.Type())
 		case !mcp.MayNeedInput(req.Method):
-			return c.final(req.Method, result, err)
+			return result, err
 		case err != nil && (round == MaxRounds || !pages.open(ctx, c.link.dialer.opts.Capabilities, err, caller)):
 			return result, err
 		case err == nil:
-			if result.Value = result.Indexed(); result.Type() != mcp.InputRequired {
-				return c.final(req.Method, result, nil)
+			result.Value = result.Indexed()
+			if kind := result.Type(); kind != mcp.InputRequired {
+				return c.final(req.Method, result, kind)
 			}
 			if round == MaxRounds {
 				return mcp.Result{}, &mcp.CallError{
@@ -62,14 +65,10 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 	}
 }
 
-// final returns what a call has ended with. "A resultType of any value unrecognized by
-// the client MUST be considered invalid" (2026-07-28, basic, ResultType); those of
-// extensions whoever declares these has to know.
-func (c *Client) final(method string, result mcp.Result, err error) (mcp.Result, error) {
-	if err != nil {
-		return result, err
-	}
-	kind := result.Type()
+// final returns the result, of a type, that a call has ended with: "A resultType of
+// any value unrecognized by the client MUST be considered invalid" (2026-07-28,
+// basic, ResultType). Who declares extensions has to know theirs.
+func (c *Client) final(method string, result mcp.Result, kind string) (mcp.Result, error) {
 	if kind == mcp.Complete || c.Verdict().Era != mcp.Modern {
 		return result, nil
 	}
