@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -500,4 +501,72 @@ func TestPriorOfAModernServer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestServerIsLookedAtOnce however many of its calls fail, if it is modern.
+func TestServerIsLookedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		checks := 0
+		e := newEdge(mcp.Modern, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method == mcp.MethodDiscover {
+				checks++
+				return mcp.RawResult([]byte(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}`)), nil
+			}
+			return mcp.Result{}, peerError(`{"code":-32000,"message":"no"}`)
+		})
+		e.info.Discover = mcp.Result{}
+		p := &puppet{dialed: func(context.Context, int, transport.DialOptions) (*fakeEdge, error) { return e, nil }}
+		c := connect(t, p, &client.Options{Prior: &client.Verdict{Era: mcp.Modern, Revision: mcp.NewestModern}})
+		for range 5 {
+			if err := call(t, c); !jsonrpc.FromPeer(err) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		if checks != 1 || p.count() != 1 {
+			t.Errorf("%d checks, %d connections", checks, p.count())
+		}
+	})
+}
+
+// TestEraOfTheOptionsWins over that of a verdict that was kept.
+func TestEraOfTheOptionsWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{}
+		connect(t, p, &client.Options{Era: mcp.Legacy, Prior: &client.Verdict{Era: mcp.Modern, Revision: mcp.NewestModern}})
+		if o := p.dialedWith()[0]; o.Era != mcp.Legacy || o.Revision != "" {
+			t.Errorf("it was dialed with %v %v", o.Era, o.Revision)
+		}
+	})
+}
+
+// TestLateRefusalLeavesTheNewConnection: it speaks of the one before.
+func TestLateRefusalLeavesTheNewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts atomic.Int64
+		p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodCallTool {
+				return mcp.Result{}, errUsual
+			}
+			n := attempts.Add(1)
+			if n > 2 {
+				return mcp.RawResult([]byte(`{"content":[]}`)), nil
+			}
+			pass(time.Duration(n) * time.Minute)
+			return mcp.Result{}, peerError(`{"code":-32022,"message":"v","data":{"supported":["2026-07-28"]}}`)
+		}}
+		c := connect(t, p, &client.Options{Timeout: -1})
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				if err := call(t, c); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		calls.Wait()
+		if p.count() != 2 || attempts.Load() != 4 {
+			t.Errorf("%d connections, %d attempts", p.count(), attempts.Load())
+		}
+	})
 }
