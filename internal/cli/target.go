@@ -168,7 +168,7 @@ func (f *targetFlags) namedTarget(cmd *cobra.Command, word, hint string) (*targe
 		return nil, err
 	}
 	if near := meant(word); near != "" {
-		hint = "did you mean " + near + "?"
+		hint = "did you mean " + near + "? " + hint
 	}
 	u, err := parseTarget(word, hint)
 	if err != nil {
