@@ -325,6 +325,27 @@ func TestCache_B155(t *testing.T) {
 	}
 }
 
+// TestServerThatCannotBeListenedTo_B155 is asked for that once, until there is another
+// server.
+func TestServerThatCannotBeListenedTo_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Modern, func(string) string { return `,"ttlMs":60000` })
+		b.refuse = peerError(`{"code":-32601,"message":"no"}`)
+		c := connect(t, b, nil)
+		for want := 1; want < 4; want++ {
+			if _, err := prompts(t, c); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Hour)
+			if n := len(b.requests()); n != want {
+				t.Errorf("it was asked %d times, want %d", n, want)
+			}
+			b.last().end(errCrash)
+			pass(time.Minute)
+		}
+	})
+}
+
 // TestStalePagesMakeRoom_B155: a server whose cursors are never the same leaves pages
 // behind that nobody asks for again.
 func TestStalePagesMakeRoom_B155(t *testing.T) {
