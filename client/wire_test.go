@@ -181,6 +181,36 @@ func TestNotificationsComeBeforeTheResponse_P5(t *testing.T) {
 	})
 }
 
+// TestEventsKeepTheirParams_P5 in the order in which they came, whatever has come
+// since.
+func TestEventsKeepTheirParams_P5(t *testing.T) {
+	var uris, changes []string
+	for i := range 100 {
+		uris = append(uris, fmt.Sprintf("a:%02d", i))
+		changes = append(changes, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"`+uris[i]+`"}}`)
+	}
+	w := newWire(t, func(m *jsonrpc.Message) []string {
+		switch mcp.MethodName(m.Method) {
+		case mcp.MethodDiscover:
+			return []string{aDiscover}
+		case mcp.MethodListen:
+			return append([]string{strings.Replace(anAck, `"toolsListChanged":true`, `"resourceSubscriptions":["`+strings.Join(uris, `","`)+`"]`, 1)}, changes...)
+		}
+		return []string{aResult}
+	})
+	c := connect(t, w, &client.Options{Era: mcp.Modern})
+	s := listen(t, c, mcp.Filter{ResourceSubscriptions: uris})
+	if err := call(t, c); err != nil { // after which all has come
+		t.Fatal(err)
+	}
+	for _, uri := range uris {
+		e, err := s.Next(t.Context())
+		if err != nil || e.URI() != uri || string(e.Params) != `{"uri":"`+uri+`"}` {
+			t.Fatalf("there came %s, %v, want %s", e.Params, err, uri)
+		}
+	}
+}
+
 // TestCancelReachesTheServer_B136_S160: of a call that was given up and of one that
 // took too long.
 func TestCancelReachesTheServer_B136_S160(t *testing.T) {
