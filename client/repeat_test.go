@@ -503,6 +503,30 @@ func TestPriorOfAModernServer(t *testing.T) {
 	}
 }
 
+// TestVerdictSurvivesAnOutage: that nobody is there says nothing of the era.
+func TestVerdictSurvivesAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{dialed: func(_ context.Context, n int, _ transport.DialOptions) (*fakeEdge, error) {
+			if n == 2 || n == 3 {
+				return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: errDial}
+			}
+			return nil, nil
+		}}
+		connect(t, p, nil)
+		p.last().end(errCrash)
+		time.Sleep(time.Minute)
+		dials := p.dialedWith()
+		if len(dials) != 4 {
+			t.Fatalf("%d attempts", len(dials))
+		}
+		for i, o := range dials[1:] {
+			if o.Era != mcp.Legacy {
+				t.Errorf("attempt %d after the outage began is for %v", i, o.Era)
+			}
+		}
+	})
+}
+
 // TestServerIsLookedAtOnce however many of its calls fail, if it is modern.
 func TestServerIsLookedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
