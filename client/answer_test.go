@@ -245,6 +245,9 @@ func TestRoundsAreBounded(t *testing.T) {
 				if rounds != tt.rounds || err == nil || !strings.Contains(err.Error(), tt.err) || time.Since(began) > tt.after {
 					t.Errorf("%d rounds in %v, %v", rounds, time.Since(began), err)
 				}
+				if took := time.Since(began); tt.after > 0 && took < tt.after/10 {
+					t.Errorf("a server that is not ready was asked %d times in %v", rounds, took)
+				}
 				if _, sent := outcome(err); sent != mcp.Answered {
 					t.Errorf("the outcome is %v", sent)
 				}
