@@ -16,27 +16,25 @@ import (
 // MaxPages is how many pages of a list are followed.
 const MaxPages = 1000
 
-// Pages yields the pages of a list, as they came: that of the tools, resources,
-// resource templates or prompts, whose method is given. An error ends it.
+// Pages yields the pages of a list as they came, also of one that this package has no
+// method for, such as that of an extension: the results of method and of the cursors in
+// them, as they are asked for. An error ends it; what has no end is cut as the other
+// lists are ([MaxPages]). The server is asked each time, whatever it says of caching,
+// since nothing may tell that such a list has changed.
 func (c *Client) Pages(ctx context.Context, method string) iter.Seq2[mcp.Result, error] {
+	ask := func(cursor mcp.JSON) ([]byte, error) {
+		result, err := c.raw(ctx, method, pageParams{cursor}, nil)
+		return result.Raw(), err
+	}
 	return func(yield func(mcp.Result, error) bool) {
-		at := place{method: method}
-		for at.more() {
-			raw, err := c.page(ctx, method, at.cursor)
+		for raw, err := range c.follow(method, ask) {
 			if err != nil {
 				yield(mcp.Result{}, err)
-				return
-			}
-			if at.repeats(raw) {
 				return
 			}
 			if !yield(mcp.RawResult(raw), nil) {
 				return
 			}
-			at.advance(raw, c.Verdict().Era)
-		}
-		if at.err != nil {
-			yield(mcp.Result{}, at.err)
 		}
 	}
 }
@@ -46,13 +44,18 @@ func (c *Client) Pages(ctx context.Context, method string) iter.Seq2[mcp.Result,
 func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf int) []Item) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var none Item
-		asOf := c.tools.asOf()
-		for raw, err := range c.Pages(ctx, method) {
-			var page Page
-			if err == nil {
-				err = readPage[Item](c, method, raw.Raw(), &page)
-			}
+		var asOf int
+		ask := func(cursor mcp.JSON) ([]byte, error) {
+			asOf = c.tools.asOf()
+			return c.page(ctx, method, cursor)
+		}
+		for raw, err := range c.follow(method, ask) {
 			if err != nil {
+				yield(none, err)
+				return
+			}
+			var page Page
+			if err := readPage[Item](c, method, raw, &page); err != nil {
 				yield(none, err)
 				return
 			}
@@ -61,7 +64,27 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 					return
 				}
 			}
-			asOf = c.tools.asOf()
+		}
+	}
+}
+
+// follow yields all pages of a list, which ask gets, the first one without a cursor.
+func (c *Client) follow(method string, ask func(cursor mcp.JSON) ([]byte, error)) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		at := place{method: method}
+		for at.more() {
+			raw, err := ask(at.cursor)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if at.repeats(raw) || !yield(raw, nil) {
+				return
+			}
+			at.advance(raw, c.Verdict().Era)
+		}
+		if at.err != nil {
+			yield(nil, at.err)
 		}
 	}
 }
