@@ -1,48 +1,11 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"iter"
 
-	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
-	"github.com/mcpsplice/mcpsplice/mcp"
 )
-
-// pages yields the pages of a list as they came. A server without such a list has
-// no pages.
-func pages(ctx context.Context, c *client.Client, method string) iter.Seq2[mcp.Result, error] {
-	return func(yield func(mcp.Result, error) bool) {
-		cursor, seen := "", make(map[string]bool)
-		for range client.MaxPages {
-			result, err := c.Call(ctx, method, mcp.PageParams{Cursor: cursor}, nil)
-			if lacks(err) && cursor == "" {
-				return
-			}
-			if !yield(result, err) || err != nil {
-				return
-			}
-			cursor, _ = result.LookupString("nextCursor")
-			switch {
-			case cursor == "":
-				return
-			case seen[cursor]:
-				yield(mcp.Result{}, &mcp.CallError{
-					Method: method, Kind: mcp.BadReply, Outcome: mcp.Answered,
-					Err: fmt.Errorf("the cursor %.80q comes again: the list has no end", cursor),
-				})
-				return
-			}
-			seen[cursor] = true
-		}
-		yield(mcp.Result{}, &mcp.CallError{
-			Method: method, Kind: mcp.LimitExceeded, Limit: "MaxPages", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("the list has more than %d pages", client.MaxPages),
-		})
-	}
-}
 
 // lacks reports whether a server says that it has no such method.
 func lacks(err error) bool {

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -76,6 +78,49 @@ func TestGetThatIsNoStream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGetThatIsNotMadeAgain_S197_B086: in a day, after a refusal that speaks of the
+// stream; one that speaks of the moment is no such refusal.
+func TestGetThatIsNotMadeAgain_S197_B086(t *testing.T) {
+	for status, again := range map[int]bool{
+		405: false, 404: false, 400: false, 401: false, 406: false, 501: false, 200: false, 429: true, 500: true, 503: true,
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &refusingServer{silentServer: silentServer{t: t}, status: status}
+				opts := knownEra(mcp.Legacy)
+				opts.Transport = s
+				c, err := streamable.Dial(t.Context(), "http://refusing.example", opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(24 * time.Hour)
+				if n := s.asked.Load(); (n > 1) != again || n == 0 {
+					t.Errorf("the stream was asked for %d times", n)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A refusingServer is a server in this process that has no stream outside calls.
+type refusingServer struct {
+	silentServer
+	status int // of the reply to GET
+	asked  atomic.Int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s *refusingServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return s.silentServer.RoundTrip(r)
+	}
+	s.asked.Add(1)
+	return &http.Response{StatusCode: s.status, Header: make(http.Header), Request: r, Body: http.NoBody}, nil
 }
 
 func TestGetThatHangsHoldsNothingUp(t *testing.T) {
