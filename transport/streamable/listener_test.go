@@ -41,17 +41,17 @@ func justAnswer(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 // anything.
 func TestGetThatIsNoStream(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		get  answerer
-		warn bool
+		name  string
+		get   answerer
+		level string
 	}{
-		{"B086 S1.97 405", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(405) }, false},
-		{"B086 404", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { http.NotFound(w, r) }, false},
-		{"B086 406", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(406) }, false},
-		{"B086 400", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(400) }, false},
-		{"B086 501", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(501) }, false},
-		{"B086 HTML", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { _, _ = io.WriteString(w, "<html>") }, false},
-		{"D1.23 401", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(401) }, true},
+		{"B086 S1.97 405", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(405) }, "DEBUG"},
+		{"B086 404", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { http.NotFound(w, r) }, "INFO"},
+		{"B086 406", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(406) }, "INFO"},
+		{"B086 400", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(400) }, "INFO"},
+		{"B086 501", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(501) }, "DEBUG"},
+		{"B086 HTML", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { _, _ = io.WriteString(w, "<html>") }, "INFO"},
+		{"D1.23 401", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(401) }, "WARN"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log journal
@@ -70,7 +70,7 @@ func TestGetThatIsNoStream(t *testing.T) {
 			if n := len(p.seen("GET")); n != 1 {
 				t.Errorf("B086: %d GETs", n)
 			}
-			if n := strings.Count(log.String(), "offers no stream"); n != 1 || strings.Contains(log.String(), "level=WARN") != tt.warn {
+			if n := strings.Count(log.String(), "offers no stream"); n != 1 || !strings.Contains(log.String(), "level="+tt.level+` msg="the server offers`) {
 				t.Errorf("B086: the log is %s", log.String())
 			}
 			if n := len(p.seen("DELETE")); n != 1 {
@@ -157,8 +157,9 @@ func TestListenerReopensItsStream(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}, justAnswer)))
+	var log journal
 	opts := knownEra(mcp.Legacy)
-	opts.MaxBody = 2 << 10
+	opts.MaxBody, opts.Logger = 2<<10, log.logger()
 	c := dial(t, p.url, opts)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := newRecorder()
@@ -179,6 +180,9 @@ func TestListenerReopensItsStream(t *testing.T) {
 	}
 	if c.Err() != nil {
 		t.Errorf("S1.77, S1.100, D1.28: the connection ended with its stream: %v", c.Err())
+	}
+	if n := strings.Count(log.String(), `level=WARN msg="the stream outside calls has ended" err="HTTP 503`); n != 1 {
+		t.Errorf("S1.97: the log is %s", log.String())
 	}
 	cancel()
 	await(t, ended)
