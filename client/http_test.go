@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -455,7 +457,10 @@ func TestStreamsOfAModernServer(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}})
-	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Modern, Healing: healsFast().Healing})
+	var log bytes.Buffer // what is written before an event is there after it
+	c := connect(t, client.URL(s.url), &client.Options{
+		Era: mcp.Modern, Healing: healsFast().Healing, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	sub := listen(t, c, tools)
 	seen := make(map[string]int)
 	for s.listen.Load() < 3 || seen[client.Resynced] == 0 {
@@ -463,6 +468,9 @@ func TestStreamsOfAModernServer(t *testing.T) {
 	}
 	if seen[mcp.NotificationToolsListChanged] == 0 {
 		t.Errorf("there came %v", seen)
+	}
+	if n := strings.Count(log.String(), "listening was interrupted"); n != 2 || !strings.Contains(log.String(), "err=") {
+		t.Errorf("the log is %s", log.String())
 	}
 }
 

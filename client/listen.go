@@ -140,7 +140,13 @@ func (s *Subscription) run() {
 		if a.caller.told.Load() || time.Since(began) > healing.MaxWait {
 			pause.reset() // it was a good one
 		}
-		if a.edge != nil && !over(a.edge) && !sleep(s.ctx, pause.next(healing.MinWait, healing.MaxWait), nil) {
+		if a.edge == nil || over(a.edge) {
+			continue // which is the connection's, and told by its state
+		}
+		if a.caller.heard.Load() {
+			s.client.opts.Logger.Warn("listening was interrupted, and is tried again", "err", a.err)
+		}
+		if !sleep(s.ctx, pause.next(healing.MinWait, healing.MaxWait), nil) {
 			return
 		}
 	}

@@ -6,12 +6,16 @@ import (
 	"strings"
 )
 
-// leftOut ends what is logged of something that no list shows.
-const leftOut = "left out of the list"
+// What is logged ends with leftOut if it is of something that no list shows, and begins
+// with interrupted if changes are not told for a while.
+const (
+	leftOut     = "left out of the list"
+	interrupted = "listening was interrupted"
+)
 
 // warnings takes what a client logs, and tells people what they would miss
 // otherwise: a tool whose header annotations are invalid, and what cannot be read, is
-// in no list.
+// in no list; and over HTTP nothing else shows that a server has gone which is watched.
 type warnings struct{ app *app }
 
 // Enabled implements slog.Handler.
@@ -19,15 +23,17 @@ func (w warnings) Enabled(_ context.Context, level slog.Level) bool { return lev
 
 // Handle implements slog.Handler.
 func (w warnings) Handle(_ context.Context, r slog.Record) error {
-	if !strings.HasSuffix(r.Message, leftOut) {
-		return nil
-	}
 	said := make(map[string]string)
 	r.Attrs(func(a slog.Attr) bool {
 		said[a.Key] = a.Value.String()
 		return true
 	})
-	w.app.notice("%q is left out of the list: %s", clean(said["name"]), clean(said["err"]))
+	switch {
+	case strings.HasSuffix(r.Message, leftOut):
+		w.app.notice("%q is left out of the list: %s", clean(said["name"]), clean(said["err"]))
+	case strings.HasPrefix(r.Message, interrupted):
+		w.app.notice("%s: %s", r.Message, clean(said["err"]))
+	}
 	return nil
 }
 
