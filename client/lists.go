@@ -16,20 +16,42 @@ import (
 // MaxPages is how many pages of a list are followed.
 const MaxPages = 1000
 
+// Pages yields the pages of a list that this package has no method for, which is one
+// of an extension: the results of method and of the cursors in them, as they are asked
+// for. An error ends it; what has no end is cut as the other lists are ([MaxPages]).
+// The server is asked each time, whatever it says of caching, since nothing tells that
+// such a list has changed.
+func (c *Client) Pages(ctx context.Context, method string) iter.Seq2[mcp.Result, error] {
+	ask := func(cursor mcp.JSON) ([]byte, error) {
+		result, err := c.raw(ctx, method, pageParams{cursor}, nil)
+		return result.Raw(), err
+	}
+	return func(yield func(mcp.Result, error) bool) {
+		for raw, err := range follow(method, ask) {
+			if err != nil {
+				yield(mcp.Result{}, err)
+				return
+			}
+			if !yield(mcp.RawResult(raw), nil) {
+				return
+			}
+		}
+	}
+}
+
 // pages yields the items of all pages of a list. Items returns those of a page, and
 // gets what toolBook.asOf said before that was asked for.
 func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf int) []Item) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var none Item
-		at := place{method: method}
-		for at.more() {
-			asOf := c.tools.asOf()
-			raw, err := c.page(ctx, method, at.cursor)
+		var asOf int
+		ask := func(cursor mcp.JSON) ([]byte, error) {
+			asOf = c.tools.asOf()
+			return c.page(ctx, method, cursor)
+		}
+		for raw, err := range follow(method, ask) {
 			if err != nil {
 				yield(none, err)
-				return
-			}
-			if at.repeats(raw) {
 				return
 			}
 			var page Page
@@ -42,10 +64,27 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 					return
 				}
 			}
+		}
+	}
+}
+
+// follow yields all pages of a list, which ask gets, the first one without a cursor.
+func follow(method string, ask func(cursor mcp.JSON) ([]byte, error)) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		at := place{method: method}
+		for at.more() {
+			raw, err := ask(at.cursor)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if at.repeats(raw) || !yield(raw, nil) {
+				return
+			}
 			at.advance(raw)
 		}
 		if at.err != nil {
-			yield(none, at.err)
+			yield(nil, at.err)
 		}
 	}
 }
