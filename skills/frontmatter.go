@@ -12,7 +12,7 @@ import (
 )
 
 // MaxFrontmatter is how many bytes the frontmatter of a SKILL.md may have.
-const MaxFrontmatter = 64 << 10
+const MaxFrontmatter = 32 << 10
 
 var errNoFrontmatter = errors.New("the file does not begin with frontmatter between lines of ---")
 

@@ -133,25 +133,26 @@ func TestFrontmatterOfAllForms(t *testing.T) {
 // TestHostileFrontmatter is refused, and soon.
 func TestHostileFrontmatter(t *testing.T) {
 	const size = skills.MaxFrontmatter - 100
-	bomb := "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+	var bomb strings.Builder
+	bomb.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x]\n")
 	for i := range 9 {
 		n, next := string(rune('0'+i)), string(rune('1'+i))
-		bomb += "a" + next + ": &a" + next + " [" + strings.Repeat("*a"+n+", ", 8) + "*a" + n + "]\n"
+		bomb.WriteString("a" + next + ": &a" + next + " [" + strings.Repeat("*a"+n+", ", 8) + "*a" + n + "]\n")
 	}
-	repeat := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
+	long := func(unit string) string { return strings.Repeat(unit, size/len(unit)) }
 	for _, tt := range []struct{ name, yaml, limit string }{
-		{"aliases of aliases", bomb, "MaxValues"},
+		{"aliases of aliases", bomb.String(), "MaxValues"},
 		{"many values", "a: [" + strings.Repeat("1,", skills.MaxValues) + "1]", "MaxValues"},
-		{"deep lists", "a: " + repeat("["), "MaxDepth"},
+		{"deep lists", "a: " + long("["), "MaxDepth"},
 		{"deep lists that end", "a: " + strings.Repeat("[", 33) + strings.Repeat("]", 33), "MaxDepth"},
-		{"deep objects", "a: " + repeat("{a: "), "MaxDepth"},
-		{"deep lists on one line", "a:\n  " + repeat("- "), "MaxDepth"},
-		{"deep keys", repeat("? "), "MaxDepth"},
-		{"deep pairs in a list", "a: [" + repeat("a: "), "MaxDepth"},
-		{"many anchors of one value", "a: " + repeat("&a "), "MaxDepth"},
+		{"deep objects", "a: " + long("{a: "), "MaxDepth"},
+		{"deep lists on one line", "a:\n  " + long("- "), "MaxDepth"},
+		{"deep keys", long("? "), "MaxDepth"},
+		{"deep pairs in a list", "a: [" + long("a: "), "MaxDepth"},
+		{"many anchors of one value", "a: " + long("&a "), "MaxDepth"},
 		{"stairs", stairs(), "MaxDepth"},
-		{"blank lines", "a: |\n" + repeat("\n"), "MaxBlankLines"},
-		{"lines of white space", "a: >\n" + repeat("  \n"), "MaxBlankLines"},
+		{"blank lines", "a: |\n" + long("\n"), "MaxBlankLines"},
+		{"lines of white space", "a: >\n" + long("  \n"), "MaxBlankLines"},
 		{"much", "a: " + strings.Repeat("x", skills.MaxFrontmatter), "MaxFrontmatter"},
 		{"many lines", strings.Repeat("# x\n", skills.MaxFrontmatter), "MaxFrontmatter"},
 
@@ -177,8 +178,8 @@ func TestHostileFrontmatter(t *testing.T) {
 		{"no UTF-8", "a: \xff", ""},
 		{"a key that is a list", "? [a, b]\n: c", ""},
 		{"a key that is nothing", "~: c", ""},
-		{"commas", "a: [" + repeat(","), ""},
-		{"tabs in quotes", `a: "` + repeat("\t") + `"`, ""},
+		{"commas", "a: [" + long(","), ""},
+		{"tabs in quotes", `a: "` + strings.Repeat("\t", size/4) + `"`, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShelf()
@@ -229,7 +230,7 @@ func FuzzFrontmatter(f *testing.F) {
 	r := open(f, s, nil)
 	skill := &skills.Skill{URI: main, Frontmatter: []byte(`{"name":"pdf","description":"x"}`), Dynamic: true}
 	f.Fuzz(func(t *testing.T, yaml string) {
-		s.texts[main] = "---\nname: pdf\ndescription: x\n" + yaml + "\n---\n"
+		s.results = map[string]string{main: blobOf(main, "---\nname: pdf\ndescription: x\n"+yaml+"\n---\n")}
 		_, err := r.Load(t.Context(), skill)
 		if err == nil || errors.Is(err, skills.ErrFrontmatter) {
 			return

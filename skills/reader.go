@@ -33,7 +33,9 @@ type Options struct {
 	// them may be, and MaxBytes how large they may be together. A skill whose
 	// entry says more is refused before anything of it is read; of a dynamic one
 	// counts what has been read. Defaults DefaultMaxFiles, DefaultMaxFileBytes and
-	// DefaultMaxBytes.
+	// DefaultMaxBytes. A file comes as one message, a blob in base64, so that the
+	// client's target bounds it, too: files of 16 MiB need more than its default
+	// (MaxBody, MaxLine).
 	MaxFiles     int
 	MaxFileBytes int64
 	MaxBytes     int64
