@@ -161,6 +161,7 @@ func TestHostileFrontmatter(t *testing.T) {
 		{"an anchor of nothing", "a: &b", ""},
 		{"a field twice", "a: 1\na: 2", ""},
 		{"a field twice, in two forms", "a: 1\n\"a\": 2", ""},
+		{"a field twice, as a number and as text", "1: a\n\"1\": b", ""},
 		{"a field twice within", "a: {b: 1, b: 1}", ""},
 		{"a name twice", "name: other", ""},
 		{"a tag", "a: !!str 1", ""},
@@ -199,13 +200,25 @@ func TestHostileFrontmatter(t *testing.T) {
 				return
 			}
 			failed := verification(t, err, skills.ErrFrontmatter)
-			if len(err.Error()) > 2000 {
-				t.Errorf("the error has %d bytes", len(err.Error()))
+			if n := max(len(err.Error()), len(failed.Got)); n > 2000 {
+				t.Errorf("the error has %d bytes", n)
 			}
 			if failed.Field != "" && tt.name != "tabs in quotes" {
 				t.Errorf("it is read, and only differs: %v", err)
 			}
 		})
+	}
+}
+
+// TestYAMLThatMeansMore than values is refused wherever it is, and not read as less.
+func TestYAMLThatMeansMore(t *testing.T) {
+	for _, yaml := range []string{
+		"a: !x", "!x a: b", "a: [!!int \"1\"]", "a: !!binary aGk=", "<<: {a: 1}", "a: {<<: {b: 1}}", "...", "a: 1\n...\nb: 2", "%TAG ! x",
+	} {
+		err := loadWith(t, "", yaml)
+		if failed := verification(t, err, skills.ErrFrontmatter); !strings.Contains(failed.Got, "has no meaning here") {
+			t.Errorf("%q: %v", yaml, err)
+		}
 	}
 }
 
