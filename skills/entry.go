@@ -160,5 +160,5 @@ func (s *Skill) checkFiles(root string) error {
 }
 
 func (s *Skill) wrong(field, want, got string) *VerificationError {
-	return &VerificationError{Skill: s.URI, Field: field, Want: want, Got: got, Err: ErrEntry}
+	return &VerificationError{Skill: s.URI, Field: field, Want: cut(want, maxKept), Got: cut(got, maxKept), Err: ErrEntry}
 }

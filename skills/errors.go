@@ -3,6 +3,7 @@ package skills
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -78,17 +79,25 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("skill %s%s: %d is more than the limit %s allows, which is %d", shown(e.Skill), file, e.Got, e.Limit, e.Max)
 }
 
-// shown returns text for an error: of a server's texts not more than somebody reads,
-// and nothing that is not printed.
+// How much of a server's texts an error keeps, and how much its message shows, in bytes.
+const (
+	maxKept  = 1000
+	maxShown = 200
+)
+
+// cut returns at most the first bytes of a text.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
+}
+
+// shown returns a text for a message, with nothing in it that is not printed.
 func shown(text string) string {
-	const most = 200
-	cut := ""
-	if len(text) > most {
-		text, cut = text[:most], "…"
+	text = cut(text, maxShown)
+	if quoted := strconv.Quote(text); text == "" || quoted != `"`+text+`"` {
+		return quoted
 	}
-	quoted := fmt.Sprintf("%q", text)
-	if quoted[1:len(quoted)-1] == text && text != "" {
-		return text + cut
-	}
-	return quoted + cut
+	return text
 }

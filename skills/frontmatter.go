@@ -150,11 +150,11 @@ func differInFields(field string, want, got map[string]any) *difference {
 	return nil
 }
 
-// textOf returns a value as JSON.
+// textOf returns a value as JSON, for an error.
 func textOf(value any) string {
 	raw, err := mcp.NewJSON(value)
 	if err != nil {
 		return err.Error()
 	}
-	return string(raw)
+	return cut(string(raw), maxKept)
 }
