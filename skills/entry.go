@@ -104,7 +104,7 @@ func (s *Skill) Check() error {
 	}
 	root, ok := rootOf(s.URI)
 	if !ok {
-		return s.wrong("uri", "scheme://path/"+manifest, s.URI)
+		return s.wrong("uri", "scheme://path/"+skillFile, s.URI)
 	}
 	if err := s.checkFrontmatter(root); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *Skill) checkFiles(root string) error {
 		seen[f.URI] = true
 	}
 	if !seen[s.URI] {
-		return s.wrong("resources", "the skill's own "+manifest+" among them", "none")
+		return s.wrong("resources", "the skill's own "+skillFile+" among them", "none")
 	}
 	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// manifest is the name of the file that a skill begins with.
-const manifest = "SKILL.md"
+// skillFile is the name of the file that a skill begins with.
+const skillFile = "SKILL.md"
 
 // maxName is how long the name of a skill may be, in bytes (Agent Skills, name field).
 const maxName = 64
@@ -15,7 +15,7 @@ const maxName = 64
 // rootOf returns the URI of the folder of a skill, whose own URI is that of its
 // SKILL.md. No scheme is better than others.
 func rootOf(uri string) (string, bool) {
-	root, ok := strings.CutSuffix(uri, "/"+manifest)
+	root, ok := strings.CutSuffix(uri, "/"+skillFile)
 	if !ok {
 		return "", false
 	}
