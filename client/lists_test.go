@@ -435,3 +435,65 @@ func TestArguments_B031(t *testing.T) {
 		})
 	}
 }
+
+// TestPagesOfAnExtension_B142: a list that the client has no method for is followed as
+// the others are, and asked for each time.
+func TestPagesOfAnExtension_B142(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		next  func(n int, cursor string) string // cursor by that of the page, as JSON
+		pages int
+		err   string
+	}{
+		{"one page", func(int, string) string { return "" }, 1, ""},
+		{"two pages", func(_ int, cursor string) string {
+			if cursor == "" {
+				return `,"nextCursor":"a"`
+			}
+			return ""
+		}, 2, ""},
+		{"the same cursor", func(int, string) string { return `,"nextCursor":"a"` }, 2, "has no end"},
+		{"no end", func(n int, _ string) string { return fmt.Sprintf(`,"nextCursor":"%d"`, n) }, client.MaxPages, "MaxPages"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+					if req.Method != "things/list" {
+						return mcp.Result{}, errUsual
+					}
+					asked++
+					cursor, _ := req.Params.Lookup("cursor")
+					return mcp.RawResult(fmt.Appendf(nil, `{"thing":%d,"ttlMs":60000%s}`, asked, tt.next(asked, string(cursor)))), nil
+				}}
+				c := connect(t, p, nil)
+				for range 2 {
+					got, asked0 := 0, asked
+					var failure error
+					for page, err := range c.Pages(t.Context(), "things/list") {
+						if failure = err; err != nil {
+							continue
+						}
+						got++
+						if thing, _ := page.Lookup("thing"); string(thing) != fmt.Sprint(asked) {
+							t.Errorf("page %d is %s", asked, page.Raw())
+						}
+					}
+					if got != tt.pages || asked-asked0 != got {
+						t.Errorf("%d pages, of which %d were asked for; want %d", got, asked-asked0, tt.pages)
+					}
+					if (failure == nil) != (tt.err == "") || failure != nil && !strings.Contains(failure.Error(), tt.err) {
+						t.Errorf("the error is %v", failure)
+					}
+				}
+				before := asked
+				for range c.Pages(t.Context(), "things/list") {
+					break
+				}
+				if asked != before+1 {
+					t.Errorf("%d pages were asked for that nobody wants", asked-before-1)
+				}
+			})
+		})
+	}
+}
