@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -144,13 +145,15 @@ func (s *Subscription) run() {
 			continue // which is the connection's, and told by its state
 		}
 		if a.caller.heard.Load() {
-			s.client.opts.Logger.Warn("listening was interrupted, and is tried again", "err", a.err)
+			s.client.opts.Logger.Warn("listening was interrupted, and is tried again", "err", cmp.Or(a.err, errEndedByServer))
 		}
 		if !sleep(s.ctx, pause.next(healing.MinWait, healing.MaxWait), nil) {
 			return
 		}
 	}
 }
+
+var errEndedByServer = errors.New("the server ended the subscription")
 
 // settle lets go of who waits for the acknowledgement.
 func (s *Subscription) settle() { s.once.Do(func() { close(s.acked) }) }
