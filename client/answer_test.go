@@ -187,6 +187,36 @@ func TestErrorOfAFunctionIsNoAnswer(t *testing.T) {
 	})
 }
 
+// TestQuestionThatFailsEndsTheOthers: their answers would be of no use to anybody.
+func TestQuestionThatFailsEndsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStation(mcp.Modern)
+		s.ask(func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+			return needs(`"inputRequests":{"a":{"method":"elicitation/create","params":{"message":"?"}},"b":{"method":"roots/list"}}`), nil
+		})
+		broken := errors.New("no directory is known")
+		ended := false
+		c := connect(t, s, &client.Options{
+			Elicit: func(ctx context.Context, _ *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+				select {
+				case <-ctx.Done():
+					ended = true
+				case <-time.After(time.Hour): // a user who is away
+				}
+				return nil, errCrash
+			},
+			Roots: func(context.Context) ([]mcp.Root, error) {
+				<-time.After(time.Second)
+				return nil, broken
+			},
+		})
+		_, err := told(t, c)
+		if kind, sent := outcome(err); kind != mcp.Cancelled || sent != mcp.Answered || !errors.Is(err, broken) || !ended {
+			t.Errorf("the form was ended: %v; the error is %v", ended, err)
+		}
+	})
+}
+
 // TestRoundsAreBounded: also those that ask nothing.
 func TestRoundsAreBounded(t *testing.T) {
 	for _, tt := range []struct {
@@ -215,6 +245,9 @@ func TestRoundsAreBounded(t *testing.T) {
 				_, err := told(t, c)
 				if rounds != tt.rounds || err == nil || !strings.Contains(err.Error(), tt.err) || time.Since(began) > tt.after {
 					t.Errorf("%d rounds in %v, %v", rounds, time.Since(began), err)
+				}
+				if took := time.Since(began); tt.after > 0 && took < tt.after/10 {
+					t.Errorf("a server that is not ready was asked %d times in %v", rounds, took)
 				}
 				if _, sent := outcome(err); sent != mcp.Answered {
 					t.Errorf("the outcome is %v", sent)

@@ -152,7 +152,9 @@ func (c *Client) introduce(meta *mcp.Metadata) {
 	}
 }
 
-// CallOptions configure one call. The zero value is usable.
+// CallOptions configure one call. The zero value is usable. Lists, [Client.Listen],
+// [Client.Server], [Client.Ping] and notifications have none: the limits of [Options]
+// hold for them, and ctx.
 type CallOptions struct {
 	// Timeout and MaxTimeout are those of [Options] for this call; 0 stands for
 	// those, and what is negative for none.

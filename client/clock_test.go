@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -231,6 +232,32 @@ func TestProgressIsTold_B140(t *testing.T) {
 		}})
 		if err != nil || fmt.Sprint(got) != "[1 1 0.5 0 1e+09]" {
 			t.Errorf("got %v, %v", got, err)
+		}
+	})
+}
+
+// TestProgressIsAskedFor_B140: of calls that may take long, since a server that is
+// asked for none cannot say that it goes on, and of others if somebody looks.
+func TestProgressIsAskedFor_B140(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(map[string]int) // by method
+		c := connect(t, &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if !req.Meta.ProgressToken.IsZero() {
+				tokens[req.Method]++
+			}
+			return mcp.Result{}, errUsual
+		}}, nil)
+		look := &client.CallOptions{Progress: func(*mcp.ProgressParams) {}}
+		params := &mcp.CompleteParams{}
+		for _, opts := range []*client.CallOptions{nil, {}, look} {
+			_, _ = c.CallTool(t.Context(), "work", nil, opts)
+			_, _ = c.ReadResource(t.Context(), "a:b", opts)
+			_, _ = c.GetPrompt(t.Context(), "p", nil, opts)
+			_, _ = c.Complete(t.Context(), params, opts)
+		}
+		want := map[string]int{mcp.MethodCallTool: 3, mcp.MethodReadResource: 3, mcp.MethodGetPrompt: 3, mcp.MethodComplete: 1}
+		if !maps.Equal(tokens, want) {
+			t.Errorf("progress was asked for: %v, want %v", tokens, want)
 		}
 	})
 }

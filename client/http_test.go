@@ -1,10 +1,12 @@
 package client_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -310,6 +312,103 @@ func TestServerThatTakesNoMoreCalls(t *testing.T) {
 	}
 }
 
+// TestNotificationThatIsNotTaken_S181: the deadline and the context of a caller hold
+// for what has no response, too.
+func TestNotificationThatIsNotTaken_S181(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		timeout time.Duration
+		gives   bool // the caller gives up
+		want    mcp.FailureKind
+	}{
+		{"in time", time.Second, false, mcp.TimedOut},
+		{"and given up", time.Hour, true, mcp.Cancelled},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			came, ended := make(chan struct{}), make(chan struct{})
+			s := newSite(t, &site{other: func(_ http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
+				if mcp.MethodName(m.Method) != mcp.NotificationRootsListChanged {
+					return false
+				}
+				close(came)
+				<-r.Context().Done()
+				close(ended)
+				return true
+			}})
+			c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Legacy, Timeout: tt.timeout})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tt.gives {
+				go func() {
+					<-came
+					cancel()
+				}()
+			}
+			err := c.RootsChanged(ctx)
+			if kind, sent := outcome(err); kind != tt.want || sent != mcp.MaybeExecuted {
+				t.Errorf("it ended with %v", err)
+			}
+			select {
+			case <-ended: // the request, too
+			case <-time.After(20 * time.Second):
+				t.Error("the request goes on")
+			}
+		})
+	}
+}
+
+// TestSessionIDsOfOtherReplies_S173: the session is the one that the reply to
+// initialize has named, whatever later ones say.
+func TestSessionIDsOfOtherReplies_S173(t *testing.T) {
+	for _, id := range []string{"other", "no id at all", ""} {
+		t.Run(id, func(t *testing.T) {
+			var came atomic.Value
+			s := newSite(t, &site{other: func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) bool {
+				if mcp.MethodName(m.Method) == mcp.MethodCallTool {
+					came.Store(r.Header.Get("Mcp-Session-Id"))
+					w.Header().Set("Mcp-Session-Id", id)
+				}
+				return false
+			}})
+			plain, own := client.URL(s.url), client.URL(s.url)
+			own.Options.Transport = new(http.Transport) // which is another way to the server
+			for i, target := range []client.Target{plain, own} {
+				c := connect(t, target, &client.Options{Era: mcp.Legacy})
+				for range 3 {
+					if err := call(t, c); err != nil || came.Load() != fmt.Sprintf("s%d", i+1) {
+						t.Errorf("a call came in the session %q: %v", came.Load(), err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestCallThatWasGivenUpBeforeIsNotSent_S158 in either era.
+func TestCallThatWasGivenUpBeforeIsNotSent_S158(t *testing.T) {
+	eras(t, func(t *testing.T, era mcp.Era) {
+		var calls atomic.Int64
+		s := newSite(t, &site{other: func(_ http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) bool {
+			if mcp.MethodName(m.Method) == mcp.MethodCallTool {
+				calls.Add(1)
+			}
+			return false
+		}})
+		c := connect(t, client.URL(s.url), &client.Options{Era: era})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 20 {
+			_, err := c.CallTool(ctx, "work", nil, nil)
+			if kind, sent := outcome(err); kind != mcp.Cancelled || sent != mcp.NotSent || !errors.Is(err, context.Canceled) {
+				t.Errorf("it failed with %v", err)
+			}
+		}
+		if err := call(t, c); err != nil || calls.Load() != 1 {
+			t.Errorf("%d calls reached the server, %v", calls.Load(), err)
+		}
+	})
+}
+
 // TestCancelReachesTheServerOverHTTP_B136_B122: as a message in a session, else by
 // hanging up.
 func TestCancelReachesTheServerOverHTTP_B136_B122(t *testing.T) {
@@ -354,11 +453,18 @@ func TestStreamsOfAModernServer(t *testing.T) {
 	s = newSite(t, &site{hear: func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		stream(w, "data: "+strings.ReplaceAll(anAck, "ID", string(m.ID.Raw()))+"\n\n", changed)
-		if s.listen.Load() > 2 {
+		switch s.listen.Load() {
+		case 1: // it breaks
+		case 2:
+			stream(w, "data: "+strings.ReplaceAll(aResult, "ID", string(m.ID.Raw()))+"\n\n")
+		default:
 			<-r.Context().Done()
 		}
 	}})
-	c := connect(t, client.URL(s.url), &client.Options{Era: mcp.Modern, Healing: healsFast().Healing})
+	var log bytes.Buffer // what is written before an event is there after it
+	c := connect(t, client.URL(s.url), &client.Options{
+		Era: mcp.Modern, Healing: healsFast().Healing, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
 	sub := listen(t, c, tools)
 	seen := make(map[string]int)
 	for s.listen.Load() < 3 || seen[client.Resynced] == 0 {
@@ -366,6 +472,9 @@ func TestStreamsOfAModernServer(t *testing.T) {
 	}
 	if seen[mcp.NotificationToolsListChanged] == 0 {
 		t.Errorf("there came %v", seen)
+	}
+	if n := strings.Count(log.String(), "listening was interrupted"); n != 2 || !strings.Contains(log.String(), "the server ended the subscription") {
+		t.Errorf("the log is %s", log.String())
 	}
 }
 

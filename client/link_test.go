@@ -105,6 +105,18 @@ func TestWaitsGrow_R2(t *testing.T) {
 	})
 }
 
+// TestDefaultsOfTimeAndHealing_R2: the other tests hold whatever these are.
+func TestDefaultsOfTimeAndHealing_R2(t *testing.T) {
+	got := []time.Duration{
+		client.DefaultTimeout, client.DefaultMaxTimeout,
+		client.DefaultMinWait, client.DefaultMaxWait, client.DefaultCrashes, client.DefaultWindow,
+	}
+	want := []time.Duration{30 * time.Second, 10 * time.Minute, 500 * time.Millisecond, 30 * time.Second, 12, time.Minute}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
 // failAfter lets the first n attempts succeed.
 func failAfter(n int) func(context.Context, int, transport.DialOptions) (*fakeEdge, error) {
 	return func(_ context.Context, nth int, _ transport.DialOptions) (*fakeEdge, error) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,11 +153,19 @@ func (s *Subscription) run() {
 		if a.caller.told.Load() || a.caller.heard.Load() && time.Since(began) > healing.MaxWait {
 			pause.reset() // it was a good one
 		}
-		if a.edge != nil && !over(a.edge) && !sleep(s.ctx, pause.next(healing.MinWait, healing.MaxWait), nil) {
+		if a.edge == nil || over(a.edge) {
+			continue // which is the connection's, and told by its state
+		}
+		if a.caller.heard.Load() {
+			s.client.opts.Logger.Warn("listening was interrupted, and is tried again", "err", cmp.Or(a.err, errEndedByServer))
+		}
+		if !sleep(s.ctx, pause.next(healing.MinWait, healing.MaxWait), nil) {
 			return
 		}
 	}
 }
+
+var errEndedByServer = errors.New("the server ended the subscription")
 
 // settle lets go of who waits for the acknowledgement.
 func (s *Subscription) settle() { s.once.Do(func() { close(s.acked) }) }

@@ -329,6 +329,22 @@ func TestSilentServerIsListenedToLessOften(t *testing.T) {
 	})
 }
 
+// TestListeningWithHandleHasNoLimit: such a call goes on as long as whoever made it
+// wants, however little comes.
+func TestListeningWithHandleHasNoLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := connect(t, newStation(mcp.Modern), nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*client.DefaultMaxTimeout)
+		defer cancel()
+		began := time.Now()
+		req := &mcp.Request{Method: mcp.MethodListen, Params: tools.Params()}
+		_, err := c.Handle(ctx, req, mcp.NoCaller{})
+		if took := time.Since(began); took != 2*client.DefaultMaxTimeout || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it ended after %v: %v", took, err)
+		}
+	})
+}
+
 // TestListenIsTriedTwice: a connection that has just ended is no reason to fail.
 func TestListenIsTriedTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

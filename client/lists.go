@@ -16,25 +16,47 @@ import (
 // MaxPages is how many pages of a list are followed.
 const MaxPages = 1000
 
+// Pages yields the pages of a list as they came, also of one that this package has no
+// method for, such as that of an extension: the results of method and of the cursors in
+// them, as they are asked for. An error ends it; what has no end is cut as the other
+// lists are ([MaxPages]). The server is asked each time, whatever it says of caching,
+// since nothing may tell that such a list has changed.
+func (c *Client) Pages(ctx context.Context, method string) iter.Seq2[mcp.Result, error] {
+	ask := func(cursor mcp.JSON) ([]byte, error) {
+		result, err := c.raw(ctx, method, pageParams{cursor}, nil)
+		return result.Raw(), err
+	}
+	return func(yield func(mcp.Result, error) bool) {
+		for raw, err := range c.follow(method, ask) {
+			if err != nil {
+				yield(mcp.Result{}, err)
+				return
+			}
+			if !yield(mcp.RawResult(raw), nil) {
+				return
+			}
+		}
+	}
+}
+
 // pages yields the items of all pages of a list. Items returns those of a page, and
 // gets what toolBook.asOf said before that was asked for.
 func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf int) []Item) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var none Item
-		at := place{method: method}
-		for at.more() {
-			asOf := c.tools.asOf()
-			raw, err := c.page(ctx, method, at.cursor)
+		var asOf int
+		ask := func(cursor mcp.JSON) ([]byte, error) {
+			asOf = c.tools.asOf()
+			return c.page(ctx, method, cursor)
+		}
+		for raw, err := range c.follow(method, ask) {
 			if err != nil {
 				yield(none, err)
 				return
 			}
-			if at.repeats(raw) {
-				return
-			}
 			var page Page
-			if err := json.Unmarshal(raw, &page); err != nil {
-				yield(none, badReply(method, err))
+			if err := readPage[Item](c, method, raw, &page); err != nil {
+				yield(none, err)
 				return
 			}
 			for _, item := range items(&page, asOf) {
@@ -42,12 +64,68 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 					return
 				}
 			}
-			at.advance(raw)
-		}
-		if at.err != nil {
-			yield(none, at.err)
 		}
 	}
+}
+
+// follow yields all pages of a list, which ask gets, the first one without a cursor.
+func (c *Client) follow(method string, ask func(cursor mcp.JSON) ([]byte, error)) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		at := place{method: method}
+		for at.more() {
+			raw, err := ask(at.cursor)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			if at.repeats(raw) || !yield(raw, nil) {
+				return
+			}
+			at.advance(raw, c.Verdict().Era)
+		}
+		if at.err != nil {
+			yield(nil, at.err)
+		}
+	}
+}
+
+// readPage decodes a page of a list. An item that cannot be read is left out: it is
+// not to hide the others.
+func readPage[Item any](c *Client, method string, raw []byte, page any) error {
+	err := json.Unmarshal(raw, page)
+	if err == nil {
+		return nil
+	}
+	whole, member := jsonrpc.Trusted(raw), itemsOf[method]
+	items, _ := whole.Lookup(member)
+	readable := []byte{'['}
+	for _, item := range jsonrpc.Elements(items) {
+		if itemErr := json.Unmarshal(item, new(Item)); itemErr != nil {
+			named := jsonrpc.Trusted(item)
+			name, _ := named.LookupString("name")
+			c.opts.Logger.Warn("what cannot be read is left out of the list", "method", method, "name", name, "err", itemErr)
+			continue
+		}
+		if len(readable) > 1 {
+			readable = append(readable, ',')
+		}
+		readable = append(readable, item...)
+	}
+	if len(readable) == 1 {
+		return badReply(method, err)
+	}
+	readable = append(readable, ']')
+	rest := jsonrpc.AppendEdited(nil, &whole, jsonrpc.Edit{Name: member, Value: readable})
+	if json.Unmarshal(rest, page) != nil {
+		return badReply(method, err)
+	}
+	return nil
+}
+
+// itemsOf are the members of pages that hold their items, by method.
+var itemsOf = map[string]string{
+	mcp.MethodListTools: "tools", mcp.MethodListPrompts: "prompts",
+	mcp.MethodListResources: "resources", mcp.MethodListResourceTemplates: "resourceTemplates",
 }
 
 // A place is how far a list has been followed. Servers have lists without end.
@@ -74,18 +152,19 @@ func (p *place) more() bool {
 }
 
 // isEmpty reports whether a cursor is the empty string, which is one like any other
-// (2026-07-28, server/utilities/pagination). Older servers end their lists with it.
+// (2026-07-28, server/utilities/pagination). Legacy servers end their lists with it,
+// also those that a bridge shows as modern ones.
 func isEmpty(cursor []byte) bool { return string(cursor) == `""` }
 
 // repeats reports whether a page is the last one again, under a cursor that meant
 // that there is none.
 func (p *place) repeats(raw []byte) bool { return isEmpty(p.cursor) && bytes.Equal(raw, p.last) }
 
-// advance goes on to the page that one names.
-func (p *place) advance(raw []byte) {
+// advance goes on to the page that one of a server of an era names.
+func (p *place) advance(raw []byte, era mcp.Era) {
 	page := jsonrpc.Trusted(raw)
 	cursor, ok := page.Lookup("nextCursor")
-	if !ok || string(cursor) == "null" {
+	if !ok || string(cursor) == "null" || isEmpty(cursor) && era == mcp.Legacy {
 		p.end = true
 		return
 	}

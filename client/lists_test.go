@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -122,11 +125,11 @@ func TestLargeCursor_B142(t *testing.T) {
 	})
 }
 
-// TestServerThatRepeatsItsOnlyPage_B142: an old server whose cursor is always empty
-// has its features listed once.
+// TestServerThatRepeatsItsOnlyPage_B142: an old server whose cursor is always empty,
+// as a bridge shows it, has its features listed once.
 func TestServerThatRepeatsItsOnlyPage_B142(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBook(mcp.Legacy, func(string) string { return `,"nextCursor":""` })
+		b := newBook(mcp.Modern, func(string) string { return `,"nextCursor":""` })
 		b.same = true
 		c := connect(t, b, nil)
 		if names, err := prompts(t, c); err != nil || len(names) != 1 {
@@ -137,6 +140,91 @@ func TestServerThatRepeatsItsOnlyPage_B142(t *testing.T) {
 			t.Errorf("with a cursor that means something: %q, %v", names, err)
 		}
 	})
+}
+
+// TestEmptyCursorOfALegacyServer_B142 is the end of a list. Some of these servers
+// refuse it when it comes back, and not all give the same page with the same bytes.
+func TestEmptyCursorOfALegacyServer_B142(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Legacy, func(string) string { return `,"nextCursor":""` })
+		c := connect(t, b, nil)
+		if names, err := prompts(t, c); err != nil || len(names) != 1 || b.pages != 1 {
+			t.Errorf("%q of %d pages, %v", names, b.pages, err)
+		}
+	})
+}
+
+// TestPagesAreAsTheyCame: with what the client does not know, and to the same end.
+func TestPagesAreAsTheyCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Modern, func(cursor string) string {
+			return map[string]string{"": `,"nextCursor":"","x": 1.0`, `""`: `,"nextCursor":"a"`, `"a"`: `,"nextCursor":"a"`}[cursor]
+		})
+		c := connect(t, b, nil)
+		var got []string
+		for page, err := range c.Pages(t.Context(), mcp.MethodListPrompts) {
+			if err != nil {
+				got = append(got, err.Error())
+				break
+			}
+			got = append(got, string(page.Raw()))
+		}
+		want := []string{
+			`{"prompts":[{"name":"1"}],"nextCursor":"","x": 1.0}`, `{"prompts":[{"name":"2"}],"nextCursor":"a"}`,
+			`{"prompts":[{"name":"3"}],"nextCursor":"a"}`,
+			`prompts/list: bad reply, answered: the cursor "a" comes again: the list has no end`,
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q", got)
+		}
+	})
+}
+
+// TestItemsThatCannotBeRead_B119 are left out of a list, and not all of it with them.
+func TestItemsThatCannotBeRead_B119(t *testing.T) {
+	const valid = `{"name":"a","uri":"a:b","uriTemplate":"a:{b}"}`
+	for _, tt := range []struct {
+		name, items string
+		want        int // items; -1 for an error
+		warnings    int
+	}{
+		{"all can be", valid + "," + valid, 2, 0},
+		{"a description that is no text", valid + `,{"name":"bad","description":5},` + valid, 2, 1},
+		{"no object", `7,` + valid + `,null,"x"`, 2, 2},
+		{"none can be", `7`, -1, 1},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var log strings.Builder
+			c := connect(t, &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				return mcp.RawResult(fmt.Appendf(nil, `{"%[1]s":[%[2]s],"x":1}`, map[string]string{
+					mcp.MethodListTools: "tools", mcp.MethodListPrompts: "prompts",
+					mcp.MethodListResources: "resources", mcp.MethodListResourceTemplates: "resourceTemplates",
+				}[req.Method], tt.items)), nil
+			}}, &client.Options{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+			for name, n := range map[string]int{
+				"tools": count(c.Tools(t.Context())), "prompts": count(c.Prompts(t.Context())),
+				"resources": count(c.Resources(t.Context())), "templates": count(c.ResourceTemplates(t.Context())),
+			} {
+				if n != tt.want {
+					t.Errorf("%d %s, want %d", n, name, tt.want)
+				}
+			}
+			if n := strings.Count(log.String(), "left out of the list"); n != 4*tt.warnings {
+				t.Errorf("the log is %s", log.String())
+			}
+		})
+	}
+}
+
+// count counts the items of a list, -1 if there is an error.
+func count[Item any](items iter.Seq2[Item, error]) (n int) {
+	for _, err := range items {
+		if err != nil {
+			return -1
+		}
+		n++
+	}
+	return n
 }
 
 func TestEndlessListIsCut(t *testing.T) {
@@ -237,6 +325,27 @@ func TestCache_B155(t *testing.T) {
 	}
 }
 
+// TestServerThatCannotBeListenedTo_B155 is asked for that once, until there is another
+// server.
+func TestServerThatCannotBeListenedTo_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Modern, func(string) string { return `,"ttlMs":60000` })
+		b.refuse = peerError(`{"code":-32601,"message":"no"}`)
+		c := connect(t, b, nil)
+		for want := 1; want < 4; want++ {
+			if _, err := prompts(t, c); err != nil {
+				t.Fatal(err)
+			}
+			pass(time.Hour)
+			if n := len(b.requests()); n != want {
+				t.Errorf("it was asked %d times, want %d", n, want)
+			}
+			b.last().end(errCrash)
+			pass(time.Minute)
+		}
+	})
+}
+
 // TestStalePagesMakeRoom_B155: a server whose cursors are never the same leaves pages
 // behind that nobody asks for again.
 func TestStalePagesMakeRoom_B155(t *testing.T) {
@@ -321,6 +430,68 @@ func TestArguments_B031(t *testing.T) {
 				_, err := c.CallTool(t.Context(), "work", tt.args, nil)
 				if got != tt.want || (err == nil) != (tt.want != "") {
 					t.Errorf("it was sent %s, %v", got, err)
+				}
+			})
+		})
+	}
+}
+
+// TestPagesOfAnExtension_B142: a list that the client has no method for is followed as
+// the others are, and asked for each time.
+func TestPagesOfAnExtension_B142(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		next  func(n int, cursor string) string // cursor by that of the page, as JSON
+		pages int
+		err   string
+	}{
+		{"one page", func(int, string) string { return "" }, 1, ""},
+		{"two pages", func(_ int, cursor string) string {
+			if cursor == "" {
+				return `,"nextCursor":"a"`
+			}
+			return ""
+		}, 2, ""},
+		{"the same cursor", func(int, string) string { return `,"nextCursor":"a"` }, 2, "has no end"},
+		{"no end", func(n int, _ string) string { return fmt.Sprintf(`,"nextCursor":"%d"`, n) }, client.MaxPages, "MaxPages"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				asked := 0
+				p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+					if req.Method != "things/list" {
+						return mcp.Result{}, errUsual
+					}
+					asked++
+					cursor, _ := req.Params.Lookup("cursor")
+					return mcp.RawResult(fmt.Appendf(nil, `{"thing":%d,"ttlMs":60000%s}`, asked, tt.next(asked, string(cursor)))), nil
+				}}
+				c := connect(t, p, nil)
+				for range 2 {
+					got, asked0 := 0, asked
+					var failure error
+					for page, err := range c.Pages(t.Context(), "things/list") {
+						if failure = err; err != nil {
+							continue
+						}
+						got++
+						if thing, _ := page.Lookup("thing"); string(thing) != fmt.Sprint(asked) {
+							t.Errorf("page %d is %s", asked, page.Raw())
+						}
+					}
+					if got != tt.pages || asked-asked0 != got {
+						t.Errorf("%d pages, of which %d were asked for; want %d", got, asked-asked0, tt.pages)
+					}
+					if (failure == nil) != (tt.err == "") || failure != nil && !strings.Contains(failure.Error(), tt.err) {
+						t.Errorf("the error is %v", failure)
+					}
+				}
+				before := asked
+				for range c.Pages(t.Context(), "things/list") {
+					break
+				}
+				if asked != before+1 {
+					t.Errorf("%d pages were asked for that nobody wants", asked-before-1)
 				}
 			})
 		})

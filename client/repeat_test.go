@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -110,6 +111,74 @@ func TestRepeating_B097_P1_P2(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// TestServerThatWantsALongPause is not waited for, however long the call may take.
+func TestServerThatWantsALongPause(t *testing.T) {
+	for pause, want := range map[time.Duration]int{30 * time.Second: 2, 31 * time.Second: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			c := connect(t, &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				if req.Method != mcp.MethodCallTool {
+					return mcp.Result{}, errUsual
+				}
+				attempts++
+				return mcp.Result{}, status(http.StatusTooManyRequests, pause)
+			}}, nil)
+			_, err := c.CallTool(t.Context(), "work", nil, &client.CallOptions{Timeout: time.Hour})
+			if attempts != want || err == nil {
+				t.Errorf("a pause of %v: %d attempts, %v", pause, attempts, err)
+			}
+		})
+	}
+}
+
+// TestMethodsThatAreRepeated_P2: those that ask for something and change nothing.
+func TestMethodsThatAreRepeated_P2(t *testing.T) {
+	for method, want := range map[string]int{
+		mcp.MethodListTools: 2, mcp.MethodListPrompts: 2, mcp.MethodListResources: 2, mcp.MethodListResourceTemplates: 2,
+		mcp.MethodReadResource: 2, mcp.MethodGetPrompt: 2, mcp.MethodComplete: 2, mcp.MethodDiscover: 2, mcp.MethodPing: 2,
+		mcp.MethodCallTool: 1, "tasks/cancel": 1, "vendor/do": 1,
+	} {
+		t.Run(method, func(t *testing.T) {
+			attempts := 0
+			c := connect(t, &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				if req.Method != method {
+					return mcp.Result{}, errUsual
+				}
+				attempts++
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+			}}, nil)
+			_, err := c.Call(t.Context(), method, nil, nil)
+			if attempts != want || !errors.Is(err, errCrash) || mcp.OutcomeOf(err) != mcp.MaybeExecuted {
+				t.Errorf("%d attempts, %v", attempts, err)
+			}
+		})
+	}
+}
+
+// TestCallThatHasAskedIsNotRepeated_P2: the user would be asked twice.
+func TestCallThatHasAskedIsNotRepeated_P2(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts := 0
+			p := &puppet{handle: func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+				if req.Method != mcp.MethodReadResource {
+					return mcp.Result{}, errUsual
+				}
+				attempts++
+				if asks {
+					_, _ = caller.Ask(ctx, &mcp.Request{Method: mcp.MethodListRoots})
+				}
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+			}}
+			c := connect(t, p, nil)
+			_, err := c.ReadResource(t.Context(), "a:b", nil)
+			if want := map[bool]int{false: 2, true: 1}[asks]; attempts != want || !errors.Is(err, errCrash) {
+				t.Errorf("asks %v: %d attempts, %v", asks, attempts, err)
+			}
+		})
 	}
 }
 
@@ -510,4 +579,96 @@ func TestPriorOfAModernServer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestVerdictSurvivesAnOutage: that nobody is there says nothing of the era.
+func TestVerdictSurvivesAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{dialed: func(_ context.Context, n int, _ transport.DialOptions) (*fakeEdge, error) {
+			if n == 2 || n == 3 {
+				return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: errDial}
+			}
+			return nil, nil
+		}}
+		connect(t, p, nil)
+		p.last().end(errCrash)
+		time.Sleep(time.Minute)
+		dials := p.dialedWith()
+		if len(dials) != 4 {
+			t.Fatalf("%d attempts", len(dials))
+		}
+		for i, o := range dials[1:] {
+			if o.Era != mcp.Legacy {
+				t.Errorf("attempt %d after the outage began is for %v", i, o.Era)
+			}
+		}
+	})
+}
+
+// TestServerIsLookedAtOnce however many of its calls fail, if it is modern.
+func TestServerIsLookedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		checks := 0
+		e := newEdge(mcp.Modern, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method == mcp.MethodDiscover {
+				checks++
+				return mcp.RawResult([]byte(`{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{}}`)), nil
+			}
+			return mcp.Result{}, peerError(`{"code":-32000,"message":"no"}`)
+		})
+		e.info.Discover = mcp.Result{}
+		p := &puppet{dialed: func(context.Context, int, transport.DialOptions) (*fakeEdge, error) { return e, nil }}
+		c := connect(t, p, &client.Options{Prior: &client.Verdict{Era: mcp.Modern, Revision: mcp.NewestModern}})
+		for range 5 {
+			if err := call(t, c); !jsonrpc.FromPeer(err) {
+				t.Errorf("the error is %v", err)
+			}
+		}
+		if checks != 1 || p.count() != 1 {
+			t.Errorf("%d checks, %d connections", checks, p.count())
+		}
+	})
+}
+
+// TestEraOfTheOptionsWins over that of a verdict that was kept.
+func TestEraOfTheOptionsWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &puppet{}
+		connect(t, p, &client.Options{Era: mcp.Legacy, Prior: &client.Verdict{Era: mcp.Modern, Revision: mcp.NewestModern}})
+		if o := p.dialedWith()[0]; o.Era != mcp.Legacy || o.Revision != "" {
+			t.Errorf("it was dialed with %v %v", o.Era, o.Revision)
+		}
+	})
+}
+
+// TestLateRefusalLeavesTheNewConnection: it speaks of the one before.
+func TestLateRefusalLeavesTheNewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts atomic.Int64
+		p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodCallTool {
+				return mcp.Result{}, errUsual
+			}
+			n := attempts.Add(1)
+			if n > 2 {
+				return mcp.RawResult([]byte(`{"content":[]}`)), nil
+			}
+			pass(time.Duration(n) * time.Minute)
+			return mcp.Result{}, peerError(`{"code":-32022,"message":"v","data":{"supported":["2026-07-28"]}}`)
+		}}
+		c := connect(t, p, &client.Options{Timeout: -1})
+		var calls sync.WaitGroup
+		for range 2 {
+			calls.Go(func() {
+				if err := call(t, c); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		calls.Wait()
+		if p.count() != 2 || attempts.Load() != 4 {
+			t.Errorf("%d connections, %d attempts", p.count(), attempts.Load())
+		}
+	})
 }

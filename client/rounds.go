@@ -39,13 +39,16 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 			err = mcp.Begun(err)
 		}
 		switch {
+		case err == nil && !mcp.MayNeedInput(req.Method):
+			return c.final(req.Method, result, result.Type())
 		case !mcp.MayNeedInput(req.Method):
 			return result, err
 		case err != nil && (round == MaxRounds || !pages.open(ctx, c.link.dialer.opts.Capabilities, err, caller)):
 			return result, err
 		case err == nil:
-			if result.Value = result.Indexed(); result.Type() != mcp.InputRequired {
-				return result, nil
+			result.Value = result.Indexed()
+			if kind := result.Type(); kind != mcp.InputRequired {
+				return c.final(req.Method, result, kind)
 			}
 			if round == MaxRounds {
 				return mcp.Result{}, &mcp.CallError{
@@ -60,6 +63,20 @@ func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guarded
 		caller.clock.progress()  // the server has shown that it is there
 		caller.used.Store(false) // what follows is a request of its own
 	}
+}
+
+// final returns the result, of a type, that a call has ended with: "A resultType of
+// any value unrecognized by the client MUST be considered invalid" (2026-07-28,
+// basic, ResultType). Who declares extensions has to know theirs.
+func (c *Client) final(method string, result mcp.Result, kind string) (mcp.Result, error) {
+	if kind == mcp.Complete || c.Verdict().Era != mcp.Modern {
+		return result, nil
+	}
+	declared := jsonrpc.Trusted(c.link.dialer.opts.Capabilities)
+	if _, extended := declared.Lookup("extensions"); extended && kind != mcp.InputRequired {
+		return result, nil
+	}
+	return mcp.Result{}, badReply(method, fmt.Errorf("the result is of the type %.40q, which is none for this call", kind))
 }
 
 // answered returns the request that answers a result which needs input.

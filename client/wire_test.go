@@ -181,6 +181,36 @@ func TestNotificationsComeBeforeTheResponse_P5(t *testing.T) {
 	})
 }
 
+// TestEventsKeepTheirParams_P5 in the order in which they came, whatever has come
+// since.
+func TestEventsKeepTheirParams_P5(t *testing.T) {
+	var uris, changes []string
+	for i := range 100 {
+		uris = append(uris, fmt.Sprintf("a:%02d", i))
+		changes = append(changes, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"`+uris[i]+`"}}`)
+	}
+	w := newWire(t, func(m *jsonrpc.Message) []string {
+		switch mcp.MethodName(m.Method) {
+		case mcp.MethodDiscover:
+			return []string{aDiscover}
+		case mcp.MethodListen:
+			return append([]string{strings.Replace(anAck, `"toolsListChanged":true`, `"resourceSubscriptions":["`+strings.Join(uris, `","`)+`"]`, 1)}, changes...)
+		}
+		return []string{aResult}
+	})
+	c := connect(t, w, &client.Options{Era: mcp.Modern})
+	s := listen(t, c, mcp.Filter{ResourceSubscriptions: uris})
+	if err := call(t, c); err != nil { // after which all has come
+		t.Fatal(err)
+	}
+	for _, uri := range uris {
+		e, err := s.Next(t.Context())
+		if err != nil || e.URI() != uri || string(e.Params) != `{"uri":"`+uri+`"}` {
+			t.Fatalf("there came %s, %v, want %s", e.Params, err, uri)
+		}
+	}
+}
+
 // TestCancelReachesTheServer_B136_S160: of a call that was given up and of one that
 // took too long.
 func TestCancelReachesTheServer_B136_S160(t *testing.T) {
@@ -309,6 +339,52 @@ func TestLogLevelIsToldAtOnce(t *testing.T) {
 	level(2, `"debug"`)
 	w.hangUp()
 	level(3, `"debug"`)
+}
+
+// TestResourcesAreSubscribedToAgain_B152 at the server that comes after a crash, and
+// once, however many subscribe.
+func TestResourcesAreSubscribedToAgain_B152(t *testing.T) {
+	eras(t, func(t *testing.T, era mcp.Era) {
+		method, updated := mcp.MethodListen, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}`
+		if era == mcp.Legacy {
+			method = "resources/subscribe"
+		}
+		w := newWire(t, func(m *jsonrpc.Message) []string {
+			switch mcp.MethodName(m.Method) {
+			case mcp.MethodInitialize:
+				return []string{strings.Replace(anInit, `"logging":{}`, `"resources":{"subscribe":true}`, 1)}
+			case mcp.MethodListen:
+				return []string{strings.Replace(anAck, `"toolsListChanged":true`, `"resourceSubscriptions":["a:b"]`, 1)}
+			case mcp.MethodPing, mcp.MethodReadResource:
+				return []string{updated, aResult}
+			}
+			if hello := greet(m); hello != nil {
+				return hello
+			}
+			return []string{aResult}
+		})
+		c := connect(t, w, &client.Options{Era: era, Healing: client.Healing{MinWait: time.Millisecond}})
+		first := listen(t, c, mcp.Filter{ResourceSubscriptions: []string{"a:b"}})
+		second := listen(t, c, mcp.Filter{ResourceSubscriptions: []string{"a:b"}})
+		before := len(w.found(method))
+		w.hangUp()
+		for _, s := range []*client.Subscription{first, second} {
+			if got := nextEvent(t, s); got != client.Resynced {
+				t.Errorf("after the crash there came %s", got)
+			}
+		}
+		if n := len(w.found(method)); n != 2*before || era == mcp.Legacy && before != 1 {
+			t.Errorf("%s came %d times before, and %d times in all", method, before, n)
+		}
+		if _, err := c.ReadResource(t.Context(), "a:b", nil); err != nil && !strings.Contains(err.Error(), "contents") {
+			t.Error(err)
+		}
+		for _, s := range []*client.Subscription{first, second} {
+			if got := nextEvent(t, s); got != mcp.NotificationResourceUpdated {
+				t.Errorf("of the change there came %s", got)
+			}
+		}
+	})
 }
 
 // TestQuestionsBelongToTheirCaller: those of a call made with Handle go to its own

@@ -52,7 +52,9 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = checkEra(c)
+	if !s.dual {
+		err = checkEra(c)
+	}
 	if err == nil {
 		err = s.play(ctx, c)
 	}

@@ -8,12 +8,16 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/skills"
 )
 
 // A scenario is what the client does in one.
 type scenario struct {
-	play   func(context.Context, *client.Client) error
-	elicit func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error) // fillIn if nil
+	play func(context.Context, *client.Client) error
+	// elicit answers forms; nil for fillIn.
+	elicit func(context.Context, *mcp.ElicitParams) (*mcp.ElicitResult, error)
+	// dual says that its server is of both eras, whatever the revision of the run.
+	dual bool
 }
 
 var scenarios = map[string]scenario{
@@ -28,10 +32,10 @@ var scenarios = map[string]scenario{
 	"http-invalid-tool-headers":           {play: useAll},
 	"json-schema-ref-no-deref":            {play: listTools},
 	"json-schema-2020-12-preservation":    {play: echoSchema},
-	"sep-2640-client-no-prefetch":         {play: useAll},
-	"sep-2640-client-verify-digest":       {play: useAll},
-	"sep-2640-client-verify-size":         {play: useAll},
-	"sep-2640-client-verify-frontmatter":  {play: useAll},
+	"sep-2640-client-no-prefetch":         {play: listSkills, dual: true},
+	"sep-2640-client-verify-digest":       {play: refuse(skills.ErrDigest), dual: true},
+	"sep-2640-client-verify-size":         {play: refuse(skills.ErrSize), dual: true},
+	"sep-2640-client-verify-frontmatter":  {play: refuse(skills.ErrFrontmatter), dual: true},
 }
 
 // readContext decodes what the suite tells some scenarios.

@@ -1,5 +1,5 @@
 // Command agent is the loop of an agent. In the place of a model it has lines of
-// the standard input: each names a tool, and its arguments as JSON.
+// the standard input: each names a tool, and its arguments, if any, as JSON.
 //
 //	go run ./examples/agent npx -y @modelcontextprotocol/server-everything
 package main
@@ -51,7 +51,10 @@ func run(ctx context.Context, target client.Target, decisions io.Reader, out io.
 		fmt.Fprintf(out, "%s: %s\n", tool.Name, tool.Description)
 	}
 	for lines := bufio.NewScanner(decisions); lines.Scan(); {
-		name, args, _ := strings.Cut(lines.Text(), " ")
+		name, args, given := strings.Cut(lines.Text(), " ")
+		if !given {
+			args = "{}"
+		}
 		result, err := c.CallTool(ctx, name, mcp.JSON(args), nil)
 		if err != nil {
 			// It says whether the tool may have been executed all the same.

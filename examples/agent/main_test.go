@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 			}
 			return in.Dish + " is ready", nil
 		})
+	server.AddTool(s, mcp.Tool{Name: "wash", Description: "Washes the dishes."},
+		func(context.Context, *server.Call, struct{}) (string, error) { return "all is clean", nil })
 	server.AddTool(s, mcp.Tool{Name: "burn", Description: "Burns the kitchen down."},
 		func(context.Context, *server.Call, struct{}) (string, error) {
 			os.Exit(3)
@@ -47,14 +49,14 @@ func TestAgent(t *testing.T) {
 	}
 	target := targetOf([]string{exe, "-unused"}).(*client.CommandTarget)
 	target.Command.Env = map[string]string{"BE_THE_SERVER": "1", "GORACE": "atexit_sleep_ms=0", "GOCOVERDIR": t.TempDir()}
-	decisions := strings.Join([]string{`cook {"dish":"soup"}`, `cook {"dish":""}`, `burn {}`, `cook {"dish":"fish"}`, `dance {}`, `cook [`}, "\n")
+	decisions := strings.Join([]string{`cook {"dish":"soup"}`, `cook {"dish":""}`, `burn {}`, `cook {"dish":"fish"}`, `wash`, `dance {}`, `cook [`}, "\n")
 	var out strings.Builder
 	if err := run(t.Context(), target, strings.NewReader(decisions), &out); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"cook: Cooks a dish.\n", "soup is ready\n", "there is no recipe for that\n",
-		"maybe executed: the server exited: ", "fish is ready\n", "error: ",
+		"maybe executed: the server exited: ", "fish is ready\n", "all is clean\n", "error: ",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("it did not say %q:\n%s", want, out.String())

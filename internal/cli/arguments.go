@@ -100,13 +100,17 @@ func (a *app) parseObject(text string) (jsonrpc.Value, error) {
 }
 
 // merge returns object with the arguments, each as its property's schema wants
-// it. An argument takes the place of the object's own.
-func merge(object *jsonrpc.Value, args []argument, input schema) (jsonrpc.Value, error) {
+// it; unchecked ones that are of no such type as texts. An argument takes the place
+// of the object's own.
+func merge(object *jsonrpc.Value, args []argument, input schema, unchecked bool) (jsonrpc.Value, error) {
 	lists := make(map[string][][]byte)
 	var edits []jsonrpc.Edit
 	index := make(map[string]int)
 	for _, arg := range args {
 		raw, element, err := arg.value(input)
+		if err != nil && unchecked && !arg.isJSON {
+			raw, err = jsonrpc.AppendString(nil, arg.text), nil
+		}
 		if err != nil {
 			return jsonrpc.Value{}, err
 		}

@@ -92,7 +92,7 @@ func callRun(ctx context.Context, o *callOptions, c *client.Client) error {
 		return err
 	}
 	input := newSchema(tool.InputSchema)
-	arguments, err := merge(&o.object, o.words, input)
+	arguments, err := merge(&o.object, o.words, input, o.unchecked)
 	if err != nil {
 		return err
 	}

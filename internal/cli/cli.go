@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Streams are the standard streams of the program. Nothing but data goes to
@@ -162,13 +163,29 @@ func newRoot(a *app) *cobra.Command {
 	root.SetUsageTemplate(usageTemplate)
 	root.SetVersionTemplate("mcpsplice {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{err, fmt.Sprintf("%s --help lists the flags", cmd.CommandPath())}
+		return &usageError{err, flagHint(cmd, err)}
 	})
 	root.AddCommand(
 		newListCmd(a), newCallCmd(a), newReadCmd(a), newPromptCmd(a), newCompleteCmd(a), newWatchCmd(a),
 		newServeCmd(a), newProbeCmd(a), newVersionCmd(a),
 	)
 	return root
+}
+
+// flagHint returns the hint for flags that cannot be read: the nearest one, if that
+// is what a name was meant for.
+func flagHint(cmd *cobra.Command, err error) string {
+	hint := cmd.CommandPath() + " --help lists the flags"
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return hint
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	if near := nearest("--"+unknown.GetSpecifiedName(), names); len(near) > 0 && unknown.GetSpecifiedShortnames() == "" {
+		return "did you mean " + joinOr(near) + "? " + hint
+	}
+	return hint
 }
 
 // unknownCommand refuses what is no command, and names the nearest.

@@ -141,7 +141,7 @@ func (o *clientOptions) clientOptions(server string) *client.Options {
 		Info: implementation(), Era: o.target.era,
 		Timeout: o.flags.timeout, MaxTimeout: max(o.flags.timeout, client.DefaultMaxTimeout),
 		Elicit: questions.answer, ElicitURL: true,
-		LogLevel: o.level, Logger: slog.New(slog.DiscardHandler),
+		LogLevel: o.level, Logger: slog.New(warnings{o.app}),
 	}
 	if o.level != "" {
 		opts.Log = o.log

@@ -72,7 +72,7 @@ func Arguments(tool *mcp.Tool, object string, words ...string) (string, error) {
 		return "", err
 	}
 	input := newSchema(tool.InputSchema)
-	merged, err := merge(&o, parsed, input)
+	merged, err := merge(&o, parsed, input, false)
 	if err != nil {
 		return "", err
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
-	json "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -60,7 +59,7 @@ func newListCmd(a *app) *cobra.Command {
 type listing struct {
 	kind, plural string
 	method       string
-	entries      func(page []byte, s style) ([]entry, error)
+	entries      func(ctx context.Context, c *client.Client, s style) ([]entry, error)
 }
 
 // An entry is one line of a list.
@@ -95,29 +94,38 @@ func (o *listOptions) listings() []listing {
 func listRun(ctx context.Context, o *listOptions, c *client.Client) error {
 	listings := o.listings()
 	for i, l := range listings {
-		var entries []entry
-		for page, err := range pages(ctx, c, l.method) {
-			switch {
-			case err != nil:
-				return err
-			case o.asJSON:
-				if err := o.printRaw(page); err != nil {
-					return err
-				}
-				continue
-			}
-			found, err := l.entries(page.Raw(), o.style)
-			if err != nil {
-				return badReply(l.method, err)
-			}
-			entries = append(entries, found...)
-		}
 		if o.asJSON {
+			if err := o.printPages(ctx, c, l.method); err != nil {
+				return err
+			}
 			continue
+		}
+		entries, err := l.entries(ctx, c, o.style)
+		if err != nil {
+			return err
 		}
 		if err := o.print(l, entries, i, len(listings)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// printPages prints the pages of a list as they came. A server without such a list
+// has no pages.
+func (o *listOptions) printPages(ctx context.Context, c *client.Client, method string) error {
+	first := true
+	for page, err := range c.Pages(ctx, method) {
+		if first && lacks(err) {
+			return nil
+		}
+		if err == nil {
+			err = o.printRaw(page)
+		}
+		if err != nil {
+			return err
+		}
+		first = false
 	}
 	return nil
 }
@@ -232,33 +240,30 @@ func wrap(text string, columns, most int) []string {
 	return append(lines, shorten(line, columns))
 }
 
-func toolEntries(page []byte, s style) ([]entry, error) {
-	var result mcp.ListToolsResult
-	err := json.Unmarshal(page, &result)
-	entries := make([]entry, len(result.Tools))
-	for i := range result.Tools {
-		t := &result.Tools[i]
+func toolEntries(ctx context.Context, c *client.Client, s style) ([]entry, error) {
+	tools, err := collect(c.Tools(ctx))
+	entries := make([]entry, len(tools))
+	for i := range tools {
+		t := &tools[i]
 		entries[i] = entry{[]string{signatureOf(t, s)}, describe(t.Description, t.Title)}
 	}
 	return entries, err
 }
 
-func promptEntries(page []byte, s style) ([]entry, error) {
-	var result mcp.ListPromptsResult
-	err := json.Unmarshal(page, &result)
-	entries := make([]entry, len(result.Prompts))
-	for i := range result.Prompts {
-		p := &result.Prompts[i]
+func promptEntries(ctx context.Context, c *client.Client, s style) ([]entry, error) {
+	prompts, err := collect(c.Prompts(ctx))
+	entries := make([]entry, len(prompts))
+	for i := range prompts {
+		p := &prompts[i]
 		entries[i] = entry{[]string{promptSignature(p, s)}, describe(p.Description, p.Title)}
 	}
 	return entries, err
 }
 
-func resourceEntries(page []byte, s style) ([]entry, error) {
-	var result mcp.ListResourcesResult
-	err := json.Unmarshal(page, &result)
-	entries := make([]entry, len(result.Resources))
-	for i, r := range result.Resources {
+func resourceEntries(ctx context.Context, c *client.Client, s style) ([]entry, error) {
+	resources, err := collect(c.Resources(ctx))
+	entries := make([]entry, len(resources))
+	for i, r := range resources {
 		kind := clean(r.MIMEType)
 		if r.Size != nil {
 			kind = strings.TrimSpace(kind + fmt.Sprintf(" (%s)", size(int(*r.Size))))
@@ -268,11 +273,10 @@ func resourceEntries(page []byte, s style) ([]entry, error) {
 	return entries, err
 }
 
-func templateEntries(page []byte, s style) ([]entry, error) {
-	var result mcp.ListResourceTemplatesResult
-	err := json.Unmarshal(page, &result)
-	entries := make([]entry, len(result.ResourceTemplates))
-	for i, t := range result.ResourceTemplates {
+func templateEntries(ctx context.Context, c *client.Client, s style) ([]entry, error) {
+	templates, err := collect(c.ResourceTemplates(ctx))
+	entries := make([]entry, len(templates))
+	for i, t := range templates {
 		entries[i] = entry{[]string{s.bold(clean(t.URITemplate)), clean(t.MIMEType)}, describe(t.Description, t.Title, t.Name)}
 	}
 	return entries, err

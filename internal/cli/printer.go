@@ -37,6 +37,9 @@ func (p *printer) toolResult(r *mcp.CallToolResult) error {
 			return err
 		}
 	}
+	if !r.Failed() {
+		p.saver.sayIfNone()
+	}
 	if texts > 0 || r.StructuredContent == nil {
 		return nil
 	}

@@ -111,6 +111,7 @@ func promptRun(ctx context.Context, o *promptOptions, c *client.Client) error {
 			return err
 		}
 	}
+	p.saver.sayIfNone()
 	return nil
 }
 

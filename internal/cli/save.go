@@ -59,6 +59,13 @@ func (s *saver) save(mimeType string, data []byte, uri string) error {
 	return nil
 }
 
+// sayIfNone tells people that there is no file, though they wanted one.
+func (s *saver) sayIfNone() {
+	if s.out != "" && s.out != "-" && s.saved == 0 {
+		s.app.notice("there is no binary content; nothing was saved to %s", s.out)
+	}
+}
+
 func (s *saver) write(mimeType string, data []byte, uri string) (string, error) {
 	if !isDir(s.out) {
 		name := numbered(s.out, s.saved)

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -166,6 +167,9 @@ func (f *targetFlags) namedTarget(cmd *cobra.Command, word, hint string) (*targe
 	if err != nil {
 		return nil, err
 	}
+	if near := meant(word); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
 	u, err := parseTarget(word, hint)
 	if err != nil {
 		return nil, err
@@ -234,9 +238,24 @@ func parseBinding(text string, era mcp.Era) (streamable.Binding, error) {
 	return "", usagef("", "--transport must be auto, http or sse, not %q", text)
 }
 
+// hostAndMore matches what would be a URL with http:// before it.
+var hostAndMore = regexp.MustCompile(`^(localhost|[\w-]+(\.[\w-]+)+|[\w-]+:\d+|\[[\d:a-f]+\])(:\d+)?(/|$)`)
+
+// meant returns the target that was meant by a word that is none, empty if nobody
+// can tell. The name of a file is that of a program.
+func meant(word string) string {
+	if len(nearest(word, []string{demoTarget})) > 0 {
+		return demoTarget
+	}
+	if _, err := os.Stat(word); err == nil || !hostAndMore.MatchString(word) {
+		return ""
+	}
+	return "http://" + word
+}
+
 func parseTarget(text, hint string) (*url.URL, error) {
 	scheme, _, hasScheme := strings.Cut(text, ":")
-	if !hasScheme || strings.ContainsAny(scheme, "/.") {
+	if !hasScheme || strings.ContainsAny(scheme, "/.[") || hostAndMore.MatchString(text) {
 		return nil, usagef(hint, "%q is no URL", text)
 	}
 	u, err := url.Parse(text)

@@ -53,6 +53,7 @@ var layout = []row{
 	{dir: "transport/streamable"},
 	{dir: "transport/transporttest"},
 	{dir: "client"},
+	{dir: "skills"},
 	{dir: "internal/faulttest/rounds"},
 	{dir: "server"},
 	{dir: "internal/faulttest/cells"},

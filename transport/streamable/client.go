@@ -159,13 +159,14 @@ func newConn(address string, opts *DialOptions) (*Conn, error) {
 // Handle implements [mcp.Handler].
 func (c *Conn) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	result, err := c.era.Handle(ctx, req, caller)
-	if err == nil && req.Method == mcp.MethodListTools {
+	if err == nil && req.Method == mcp.MethodListTools && c.info.Era == mcp.Modern {
 		result = c.learn(result)
 	}
 	return result, err
 }
 
-// learn takes up header annotations and leaves out tools with invalid ones.
+// learn takes up header annotations and leaves out tools with invalid ones. To legacy
+// servers they mean nothing.
 func (c *Conn) learn(list mcp.Result) mcp.Result {
 	list, bad := c.headers.Learn(list)
 	for name, err := range bad {

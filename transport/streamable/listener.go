@@ -32,13 +32,20 @@ func (e *legacyEra) listen(ctx context.Context) {
 	defer e.settle()
 	var at cursor
 	wait := minReopen
+	warned := false
 	for ctx.Err() == nil {
 		opened := time.Now()
 		events, err := e.listenOnce(ctx, &at)
 		if errors.Is(err, errNotOffered) {
 			return
 		}
-		e.conn.opts.Logger.Debug("the stream outside calls has ended", "err", err)
+		busy, isBusy := errors.AsType[*busyStreamError](err)
+		level := slog.LevelDebug
+		if isBusy && !warned {
+			level = slog.LevelWarn
+		}
+		warned = isBusy // once in a row
+		e.conn.opts.Logger.Log(ctx, level, "the stream outside calls has ended", "err", err)
 		if events > 0 || time.Since(opened) > maxReopen {
 			wait = minReopen
 		}
@@ -49,7 +56,7 @@ func (e *legacyEra) listen(ctx context.Context) {
 		if events == 0 {
 			pause = max(pause, wait)
 		}
-		if busy, ok := errors.AsType[*busyStreamError](err); ok {
+		if isBusy {
 			pause = max(pause, min(busy.after, maxReopen))
 		}
 		wait = min(2*wait, maxReopen)
@@ -124,9 +131,10 @@ func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 		at.lastID = ""
 		return err
 	}
-	level := slog.LevelDebug
+	level := slog.LevelInfo
 	switch status := resp.StatusCode; {
-	case status == http.StatusNotImplemented:
+	case status == http.StatusMethodNotAllowed, status == http.StatusNotImplemented:
+		level = slog.LevelDebug
 	case status == http.StatusConflict && e.streamed:
 		return err // it has not found out yet that our last stream has ended
 	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -39,17 +41,17 @@ func justAnswer(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 // anything.
 func TestGetThatIsNoStream(t *testing.T) {
 	for _, tt := range []struct {
-		name string
-		get  answerer
-		warn bool
+		name  string
+		get   answerer
+		level string
 	}{
-		{"B086 S1.97 405", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(405) }, false},
-		{"B086 404", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { http.NotFound(w, r) }, false},
-		{"B086 406", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(406) }, false},
-		{"B086 400", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(400) }, false},
-		{"B086 501", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(501) }, false},
-		{"B086 HTML", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { _, _ = io.WriteString(w, "<html>") }, false},
-		{"D1.23 401", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(401) }, true},
+		{"B086 S1.97 405", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(405) }, "DEBUG"},
+		{"B086 404", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { http.NotFound(w, r) }, "INFO"},
+		{"B086 406", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(406) }, "INFO"},
+		{"B086 400", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(400) }, "INFO"},
+		{"B086 501", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(501) }, "DEBUG"},
+		{"B086 HTML", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { _, _ = io.WriteString(w, "<html>") }, "INFO"},
+		{"D1.23 401", func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) { w.WriteHeader(401) }, "WARN"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var log journal
@@ -68,7 +70,7 @@ func TestGetThatIsNoStream(t *testing.T) {
 			if n := len(p.seen("GET")); n != 1 {
 				t.Errorf("B086: %d GETs", n)
 			}
-			if n := strings.Count(log.String(), "offers no stream"); n != 1 || strings.Contains(log.String(), "level=WARN") != tt.warn {
+			if n := strings.Count(log.String(), "offers no stream"); n != 1 || !strings.Contains(log.String(), "level="+tt.level+` msg="the server offers`) {
 				t.Errorf("B086: the log is %s", log.String())
 			}
 			if n := len(p.seen("DELETE")); n != 1 {
@@ -76,6 +78,49 @@ func TestGetThatIsNoStream(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestGetThatIsNotMadeAgain_S197_B086: in a day, after a refusal that speaks of the
+// stream; one that speaks of the moment is no such refusal.
+func TestGetThatIsNotMadeAgain_S197_B086(t *testing.T) {
+	for status, again := range map[int]bool{
+		405: false, 404: false, 400: false, 401: false, 406: false, 501: false, 200: false, 429: true, 500: true, 503: true,
+	} {
+		t.Run(strconv.Itoa(status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &refusingServer{silentServer: silentServer{t: t}, status: status}
+				opts := knownEra(mcp.Legacy)
+				opts.Transport = s
+				c, err := streamable.Dial(t.Context(), "http://refusing.example", opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(24 * time.Hour)
+				if n := s.asked.Load(); (n > 1) != again || n == 0 {
+					t.Errorf("the stream was asked for %d times", n)
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// A refusingServer is a server in this process that has no stream outside calls.
+type refusingServer struct {
+	silentServer
+	status int // of the reply to GET
+	asked  atomic.Int64
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (s *refusingServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet {
+		return s.silentServer.RoundTrip(r)
+	}
+	s.asked.Add(1)
+	return &http.Response{StatusCode: s.status, Header: make(http.Header), Request: r, Body: http.NoBody}, nil
 }
 
 func TestGetThatHangsHoldsNothingUp(t *testing.T) {
@@ -112,8 +157,9 @@ func TestListenerReopensItsStream(t *testing.T) {
 			<-r.Context().Done()
 		}
 	}, justAnswer)))
+	var log journal
 	opts := knownEra(mcp.Legacy)
-	opts.MaxBody = 2 << 10
+	opts.MaxBody, opts.Logger = 2<<10, log.logger()
 	c := dial(t, p.url, opts)
 	ctx, cancel := context.WithCancel(t.Context())
 	r := newRecorder()
@@ -134,6 +180,9 @@ func TestListenerReopensItsStream(t *testing.T) {
 	}
 	if c.Err() != nil {
 		t.Errorf("S1.77, S1.100, D1.28: the connection ended with its stream: %v", c.Err())
+	}
+	if n := strings.Count(log.String(), `level=WARN msg="the stream outside calls has ended" err="HTTP 503`); n != 1 {
+		t.Errorf("S1.97: the log is %s", log.String())
 	}
 	cancel()
 	await(t, ended)

@@ -68,27 +68,36 @@ func (s *soak) run(ctx context.Context) error {
 		return err
 	}
 	all := make([]*rounds.Figures, len(rounds.Kinds))
-	for n := 0; ctx.Err() == nil && (n*portion < s.rounds || time.Since(s.began) < s.duration); n++ {
-		for i, kind := range rounds.Kinds {
-			f, err := s.some(ctx, kind, s.seed+uint64(n))
-			switch {
-			case err != nil:
-				return err
-			case all[i] == nil:
-				all[i] = f
-			default:
-				all[i].Add(f)
-			}
-		}
-		if err := s.across(ctx, s.seed+uint64(n)); err != nil {
-			return err
+	for n := 0; n*portion < s.rounds || time.Since(s.began) < s.duration; n++ {
+		if err = s.portions(ctx, all, s.seed+uint64(n)); err != nil {
+			break
 		}
 	}
+	interrupted := ctx.Err() != nil
+	if err != nil && !interrupted {
+		return err
+	}
 	err = s.report(slices.DeleteFunc(all, func(f *rounds.Figures) bool { return f == nil }), measures)
-	if ctx.Err() != nil {
+	if interrupted {
 		err = errors.Join(err, errors.New("interrupted: these are not all of the rounds"))
 	}
 	return err
+}
+
+// portions makes a portion of rounds of each kind, and adds what came of them to all.
+func (s *soak) portions(ctx context.Context, all []*rounds.Figures, seed uint64) error {
+	for i, kind := range rounds.Kinds {
+		f, err := s.some(ctx, kind, seed)
+		switch {
+		case err != nil:
+			return err
+		case all[i] == nil:
+			all[i] = f
+		default:
+			all[i].Add(f)
+		}
+	}
+	return s.across(ctx, seed)
 }
 
 // measure measures what rounds do not show, on a machine that does nothing else.
