@@ -133,7 +133,7 @@ func (s *Subscription) failure() error {
 // closed or the server refuses it.
 func (s *Subscription) run() {
 	defer close(s.done)
-	defer s.settle()
+	defer s.conclude()
 	defer s.cancel()
 	var pause backoff
 	healing := &s.client.opts.Healing
@@ -141,9 +141,6 @@ func (s *Subscription) run() {
 		began := time.Now()
 		a := s.attempt(n)
 		if s.ctx.Err() != nil {
-			if !s.wasAcked() {
-				s.fail(&mcp.CallError{Method: mcp.MethodListen, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed})
-			}
 			return
 		}
 		if !s.goesOn(&a, n) {
@@ -166,6 +163,14 @@ func (s *Subscription) run() {
 }
 
 var errEndedByServer = errors.New("the server ended the subscription")
+
+// conclude lets go of who waits for the acknowledgement, which there is none of now.
+func (s *Subscription) conclude() {
+	if !s.wasAcked() && s.failure() == nil {
+		s.fail(&mcp.CallError{Method: mcp.MethodListen, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed})
+	}
+	s.settle()
+}
 
 // settle lets go of who waits for the acknowledgement.
 func (s *Subscription) settle() { s.once.Do(func() { close(s.acked) }) }

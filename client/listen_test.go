@@ -390,27 +390,34 @@ func TestListenToAServerThatHasGone_P1(t *testing.T) {
 
 // TestCloseEndsListening: there is no subscription without an acknowledgement.
 func TestCloseEndsListening(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		server := newStation(mcp.Modern)
-		server.silent = true
-		c := connect(t, server, nil)
-		ended := make(chan error, 1)
-		go func() {
-			s, err := c.Listen(t.Context(), tools)
-			if s != nil {
-				t.Error("there is a subscription")
-			}
-			ended <- err
-		}()
-		synctest.Wait()
-		if err := c.Close(); err != nil {
-			t.Fatal(err)
-		}
-		err := <-ended
-		if kind, sent := outcome(err); kind != mcp.ConnectionLost || sent != mcp.MaybeExecuted || !errors.Is(err, mcp.ErrClosed) {
-			t.Errorf("the error is %v", err)
-		}
-	})
+	for name, refusal := range map[string]error{
+		"while the server is silent":   nil,
+		"before it is asked once more": lost(&mcp.Request{}, mcp.MaybeExecuted, errCrash),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := newStation(mcp.Modern)
+				server.silent, server.refuse = true, refusal
+				c := connect(t, server, nil)
+				ended := make(chan error, 1)
+				go func() {
+					s, err := c.Listen(t.Context(), tools)
+					if s != nil {
+						t.Error("there is a subscription")
+					}
+					ended <- err
+				}()
+				synctest.Wait()
+				if err := c.Close(); err != nil {
+					t.Fatal(err)
+				}
+				err := <-ended
+				if kind, sent := outcome(err); kind != mcp.ConnectionLost || sent != mcp.MaybeExecuted || !errors.Is(err, mcp.ErrClosed) {
+					t.Errorf("the error is %v", err)
+				}
+			})
+		})
+	}
 }
 
 // TestAcknowledgementThatCannotBeRead_P1 is none, and nobody waits for another one.
