@@ -351,26 +351,29 @@ func TestCloseSendsNothing(t *testing.T) {
 
 // TestPolicyOfRepeating asks the user's own function.
 func TestPolicyOfRepeating(t *testing.T) {
+	usual, endless := strings.Repeat("x", 128), strings.Repeat("x", 100_000)
+	list := strings.Replace(toolList, `{"name":"again"`, `{"name":"`+usual+`","inputSchema":{}},{"name":"`+endless+`","inputSchema":{}},{"name":"again"`, 1)
 	synctest.Test(t, func(t *testing.T) {
 		var attempts atomic.Int64
 		p := &puppet{}
 		p.handle = func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
 			switch req.Method {
 			case mcp.MethodListTools:
-				return mcp.RawResult([]byte(toolList)), nil
+				return mcp.RawResult([]byte(list)), nil
 			case mcp.MethodCallTool:
 				attempts.Add(1)
 				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
 			}
 			return mcp.Result{}, errUsual
 		}
-		c := connect(t, p, &client.Options{Repeat: func(tool *mcp.Tool) bool { return tool.Name == "work" }})
+		c := connect(t, p, &client.Options{Repeat: func(tool *mcp.Tool) bool { return tool.Name == "work" || len(tool.Name) > 10 }})
 		for range c.Tools(t.Context()) {
 		}
-		for tool, want := range map[string]int64{"work": 2, "again": 1} {
+		// What is kept of tools is bounded.
+		for tool, want := range map[string]int64{"work": 2, "again": 1, usual: 2, endless: 1} {
 			attempts.Store(0)
 			if _, err := c.CallTool(t.Context(), tool, nil, nil); err == nil || attempts.Load() != want {
-				t.Errorf("%s: %d attempts, %v", tool, attempts.Load(), err)
+				t.Errorf("%.20s: %d attempts, %v", tool, attempts.Load(), err)
 			}
 		}
 	})

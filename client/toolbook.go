@@ -21,10 +21,11 @@ type toolBook struct {
 	changes int                // how often something was forgotten
 }
 
-// Bounds of what is remembered. Further tools are not repeated, and their output is
-// not checked.
+// Bounds of what is remembered. Further tools, and those with longer names, are not
+// repeated, and their output is not checked.
 const (
 	maxToolBook    = 10_000
+	maxToolName    = 1 << 10 // bytes
 	maxOutputBytes = 8 << 20
 )
 
@@ -67,6 +68,9 @@ func (b *toolBook) learn(tools []mcp.Tool, asOf int) {
 	}
 	for i := range tools {
 		tool := &tools[i]
+		if len(tool.Name) > maxToolName {
+			continue
+		}
 		if may[i] && len(b.tools) < maxToolBook {
 			b.tools[tool.Name] = true
 		} else if !may[i] {
