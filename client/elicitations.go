@@ -7,9 +7,13 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// maxElicitations is how many pages whose end has not been told are remembered.
-// Of more the oldest are forgotten.
-const maxElicitations = 1000
+// maxElicitations is how many pages whose end has not been told are remembered. Of
+// more the oldest are forgotten, and at once those whose ids are longer than
+// maxElicitationID bytes.
+const (
+	maxElicitations  = 1000
+	maxElicitationID = 1 << 10
+)
 
 // elicitations are the pages that users were asked to open and whose end the server
 // may tell: "Clients MUST ignore notifications referencing unknown or
@@ -22,7 +26,7 @@ type elicitations struct {
 
 // begin takes up the id of a page.
 func (e *elicitations) begin(id string) {
-	if id == "" {
+	if id == "" || len(id) > maxElicitationID {
 		return
 	}
 	e.mu.Lock()

@@ -24,10 +24,11 @@ func TestEndsOfElicitations(t *testing.T) {
 		return &mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted([]byte(
 			`{"mode":"url","message":"?","url":"https://a.example/` + id + `","elicitationId":"` + id + `"}`))}
 	}
+	long := strings.Repeat("x", 100_000) // what is kept is bounded
 	synctest.Test(t, func(t *testing.T) {
 		station := newStation(mcp.Legacy)
 		station.ask(func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-			for _, id := range []string{"1", "2", "3"} {
+			for _, id := range []string{"1", "2", "3", long} {
 				if _, err := caller.Ask(ctx, page(id)); err != nil {
 					return mcp.Result{}, err
 				}
@@ -49,7 +50,7 @@ func TestEndsOfElicitations(t *testing.T) {
 		if _, err := told(t, c); err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range []string{"1", "2", "foreign", "", "1", "3"} {
+		for _, id := range []string{"1", "2", "foreign", "", long, "1", "3"} {
 			station.tell(mcp.NotificationElicitationComplete, `{"elicitationId":"`+id+`"}`)
 			synctest.Wait()
 		}
@@ -59,7 +60,7 @@ func TestEndsOfElicitations(t *testing.T) {
 			got = append(got, id)
 		}
 		if strings.Join(got, " ") != "2 1 3" {
-			t.Errorf("told of %q", got)
+			t.Errorf("told of %.200q", got)
 		}
 	})
 }
