@@ -32,6 +32,7 @@ type Client struct {
 
 	mu      sync.Mutex
 	watcher *Subscription // the client's own; nil while there is none; guarded by mu, like what follows
+	standIn *Subscription // the one before it, until it is acknowledged; nil while there is none
 	closed  bool
 	gone    bool // done is closed
 }

@@ -568,6 +568,39 @@ func TestLogMessagesOutsideCalls(t *testing.T) {
 	})
 }
 
+// TestLevelsThatNobodyTakes: however often the level changes while the server does not
+// let itself be listened to, it is asked as often as before; and once it does, nothing of
+// the last subscription that it took is missed meanwhile.
+func TestLevelsThatNobodyTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := newStation(mcp.Legacy)
+		got := make(chan string, 10)
+		c := connect(t, server, &client.Options{LogLevel: "info", Log: func(p *mcp.LogParams) { got <- string(p.Data) }})
+		synctest.Wait()
+		server.set(func() { server.refuse = status(http.StatusInternalServerError, 0) })
+		for i := range 50 {
+			if err := c.SetLogLevel([]mcp.Level{"debug", "error"}[i%2]); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		before := len(server.requests())
+		time.Sleep(10 * time.Minute)
+		if n := len(server.requests()) - before; n > 100 {
+			t.Errorf("it was listened to %d times", n)
+		}
+		if n := server.tell(mcp.NotificationMessage, `{"level":"error","data":"one"}`); n != 1 || <-got != `"one"` {
+			t.Errorf("%d listen calls are left", n)
+		}
+		server.set(func() { server.refuse = nil })
+		time.Sleep(time.Minute)
+		all := server.requests()
+		if n := server.tell("x", "{}"); n != 1 || all[len(all)-1].Meta.LogLevel != "error" {
+			t.Errorf("%d listen, the newest for %q", n, all[len(all)-1].Meta.LogLevel)
+		}
+	})
+}
+
 // TestSlowLogFunctionBlocksNothing: what comes meanwhile waits, within bounds.
 func TestSlowLogFunctionBlocksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

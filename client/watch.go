@@ -22,8 +22,8 @@ func (c *Client) watch() {
 	}
 }
 
-// watchAnew has the client's own subscription take up the log level. The old one
-// ends when the new one has been acknowledged.
+// watchAnew has the client's own subscription take up the log level. The last one that
+// the server has acknowledged goes on until it acknowledges the new one.
 func (c *Client) watchAnew() {
 	if c.Verdict().Era != mcp.Legacy {
 		return // modern servers are told with each call
@@ -36,13 +36,29 @@ func (c *Client) watchAnew() {
 	}
 	s := c.startWatcher()
 	c.watcher = s
-	c.running.Go(func() {
-		select {
-		case <-s.acked:
-		case <-s.ctx.Done(): // replaced in its turn, or the client was closed
-		}
+	if old.wasAcked() {
+		c.relieve()
+		c.standIn = old
+	} else {
 		old.cancel()
+	}
+	c.running.Go(func() {
+		<-s.acked // or s has ended
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.watcher == s {
+			c.relieve()
+		}
 	})
+}
+
+// relieve ends the subscription that goes on until the client's own is acknowledged, if
+// there is one. c.mu is held.
+func (c *Client) relieve() {
+	if c.standIn != nil {
+		c.standIn.cancel()
+		c.standIn = nil
+	}
 }
 
 // startWatcher starts a subscription of the client's own. c.mu is held.
