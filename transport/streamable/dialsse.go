@@ -79,7 +79,7 @@ func (l *dialedSSE) open(ctx context.Context) error {
 		return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's endpoint is not usable"}
 	}
 	l.endpoint = endpoint.String()
-	l.site.origin.secrets = append(l.site.origin.secrets, secretsOf(endpoint, nil)...)
+	l.site.origin.secrets.add(secretsOf(endpoint, nil)...)
 	return nil
 }
 
@@ -110,7 +110,7 @@ func (l *dialedSSE) noEndpoint(err error) error {
 	if l.ctx.Err() != nil {
 		return fmt.Errorf("waiting for the event endpoint: %w", context.Cause(l.ctx))
 	}
-	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", errNoEndpoint, err)}
+	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", errNoEndpoint, l.site.origin.brief(err))}
 	if isOverLimit(err) {
 		e.Kind, e.Limit = mcp.LimitExceeded, "MaxBody"
 	}

@@ -92,5 +92,6 @@ const (
 
 // OutcomeOf returns what is known of a request after the error of its transport.
 func OutcomeOf(ctx context.Context, err error) mcp.Outcome {
-	return mcp.OutcomeOf(notAnswered(ctx, err))
+	s := site{origin: origin{secrets: newSecrets(nil)}}
+	return mcp.OutcomeOf(s.notAnswered(ctx, err))
 }

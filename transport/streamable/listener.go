@@ -99,7 +99,7 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 			continue
 		}
 		if err != nil {
-			return events, err
+			return events, e.conn.origin.brief(err)
 		}
 		events++
 		if len(event.Data) > 0 && event.Name == "" {

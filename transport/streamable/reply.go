@@ -85,7 +85,7 @@ func (t *trip) readReply(resp *http.Response) (whole bool, _ error) {
 		return false, e
 	}
 	if err != nil {
-		return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", err)}
+		return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", t.conn.origin.brief(err))}
 	}
 	return true, t.readBody(resp, data)
 }
@@ -422,5 +422,5 @@ func (t *trip) streamEnded(events *sse.Reader, err error) (responded bool, _ err
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the event stream ended without a response to id %d", t.call.ID)
 	}
-	return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}
+	return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: t.conn.origin.brief(err)}
 }

@@ -91,7 +91,7 @@ func (s *site) complete(req *http.Request) (*http.Response, error) {
 	case errors.Is(err, errHandedOver):
 		return nil, errHandedOver
 	case err != nil:
-		return nil, notAnswered(req.Context(), unaddressed(err))
+		return nil, s.notAnswered(req.Context(), unaddressed(err))
 	}
 	fillIn(resp, req)
 	return resp, nil

@@ -273,14 +273,14 @@ func (c *Conn) newHeader(era httpEra) http.Header {
 var anyReply = []string{usualAccept}
 
 // notAnswered returns the error of a request that got no reply.
-func notAnswered(ctx context.Context, err error) error {
-	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}
+func (s *site) notAnswered(ctx context.Context, err error) error {
+	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: s.origin.brief(err)}
 	redirect, isRedirect := errors.AsType[*redirectError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case isRedirect:
-		e.Kind, e.Outcome, e.Public = mcp.BadReply, mcp.Answered, redirect.reason
+		e.Kind, e.Outcome, e.Public = mcp.BadReply, mcp.Answered, s.origin.beginning([]byte(redirect.reason), reasonBytes)
 	case neverConnected(err):
 		e.Kind, e.Outcome, e.Public = mcp.Unreachable, mcp.NotSent, "the server cannot be reached"
 	}
