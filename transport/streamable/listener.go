@@ -71,6 +71,9 @@ type busyStreamError struct {
 	after time.Duration
 }
 
+// Unwrap returns the reason.
+func (e *busyStreamError) Unwrap() error { return e.error }
+
 // listenOnce opens the GET stream, reads it to its end, and returns how many
 // events came.
 func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err error) {

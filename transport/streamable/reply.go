@@ -282,7 +282,7 @@ const (
 // was no response.
 func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, error) {
 	var at cursor
-	var broken error
+	var broken, refused error // refused is why it could not be opened again at last
 	for n := 0; ; n++ {
 		if body != nil {
 			before, opened := at.lastID, time.Now()
@@ -292,23 +292,32 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 				return body, err
 			}
 			discard(body)
-			if broken = err; at.lastID != before || time.Since(opened) >= goodStream {
+			if broken, refused = err, nil; at.lastID != before || time.Since(opened) >= goodStream {
 				n = 0
 			}
 		}
 		if n == maxResumes {
-			return http.NoBody, broken
+			return http.NoBody, notResumed(broken, refused)
+		}
+		pause := at.wait(n)
+		if busy, ok := errors.AsType[*busyStreamError](refused); ok {
+			pause = max(pause, min(busy.after, maxReopen))
 		}
 		select {
-		case <-time.After(at.wait(n)):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return http.NoBody, context.Cause(ctx)
 		}
-		var err error
-		if body, err = t.resume(ctx, &at); err != nil && !isLost(err) {
-			return http.NoBody, notResumed(broken, err)
+		if body, refused = t.resume(ctx, &at); refused != nil && !mayPass(refused) {
+			return http.NoBody, notResumed(broken, refused)
 		}
 	}
+}
+
+// mayPass reports whether a stream that could not be opened again can be soon.
+func mayPass(err error) bool {
+	_, busy := errors.AsType[*busyStreamError](err)
+	return busy || isLost(err)
 }
 
 // watched returns a stream as one that ends if its server is gone, where nothing else
@@ -320,10 +329,11 @@ func (t *trip) watched(body io.ReadCloser) io.ReadCloser {
 	return &pulse{ReadCloser: body}
 }
 
-// notResumed adds to the error of a broken stream why it was not opened again.
+// notResumed adds to the error of a broken stream why it was not opened again, if
+// that is known.
 func notResumed(broken, err error) error {
 	e, ok := errors.AsType[*mcp.CallError](broken)
-	if !ok {
+	if !ok || err == nil {
 		return broken
 	}
 	both := *e
@@ -338,8 +348,7 @@ func isLost(err error) bool {
 	return ok && (e.Kind == mcp.ConnectionLost || e.Kind == mcp.Unreachable)
 }
 
-// resume opens a broken stream again. The body is nil if that failed in a way
-// that may be different next time.
+// resume opens a broken stream again.
 func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 	resp, err := t.conn.openStream(ctx, t.era, at)
 	if err != nil {
@@ -353,6 +362,12 @@ func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 	if saysSessionLost(resp, resp.Request.Header, data) {
 		t.conn.end(ErrSessionLost)
 		return nil, ErrSessionLost
+	}
+	switch status := resp.StatusCode; {
+	case status == http.StatusConflict, // it has not found out yet that the stream is broken
+		status == http.StatusTooManyRequests,
+		status >= http.StatusInternalServerError && status != http.StatusNotImplemented:
+		return nil, &busyStreamError{t.conn.badStatus(resp, data), retryAfter(resp)}
 	}
 	return nil, t.conn.badStatus(resp, data)
 }

@@ -58,12 +58,17 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 	stream := func(texts ...string) func(http.ResponseWriter, string, *jsonrpc.Message) {
 		return func(w http.ResponseWriter, _ string, _ *jsonrpc.Message) { writeStream(w, texts...) }
 	}
+	busy := func(w http.ResponseWriter, _ string, _ *jsonrpc.Message) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	for _, tt := range []struct {
 		name     string
 		begin    []string
 		resume   []func(http.ResponseWriter, string, *jsonrpc.Message)
 		ids      []string
 		wait     time.Duration // before the first GET
+		pause    time.Duration // before the second, at least
 		kind     mcp.FailureKind
 		contains string
 	}{
@@ -93,6 +98,24 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 			name: "the server does not resume", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
 			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(405)}, ids: []string{"s-0"},
 			kind: mcp.ConnectionLost, contains: "HTTP 405",
+		},
+		{
+			name: "the server is busy, and resumes later", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(409), status(502), result}, ids: []string{"s-0", "s-0", "s-0"},
+		},
+		{
+			name: "it says when", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){busy, result}, ids: []string{"s-0", "s-0"}, pause: time.Second,
+		},
+		{
+			name: "it does not get better", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(503), status(500), status(429), result}, ids: []string{"s-0", "s-0", "s-0"},
+			kind: mcp.ConnectionLost, contains: "HTTP 429",
+		},
+		{
+			name: "it stays broken", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(501)}, ids: []string{"s-0"},
+			kind: mcp.ConnectionLost, contains: "HTTP 501",
 		},
 		{
 			name: "the session is lost", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
@@ -127,6 +150,9 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 			}
 			if tt.wait > 0 && s.times[1].Sub(s.times[0]) < tt.wait-10*time.Millisecond {
 				t.Errorf("B107: resumed after %v, want %v", s.times[1].Sub(s.times[0]), tt.wait)
+			}
+			if tt.pause > 0 && s.times[2].Sub(s.times[1]) < tt.pause-10*time.Millisecond {
+				t.Errorf("resumed again after %v, want %v", s.times[2].Sub(s.times[1]), tt.pause)
 			}
 			for _, g := range p.seen("") {
 				id, session, version := g.header.Get("Last-Event-Id"), g.header.Get("Mcp-Session-Id"), g.header.Get("Mcp-Protocol-Version")
