@@ -52,6 +52,9 @@ func (c *Conn) legacyFirst(ctx context.Context) error {
 	if v.era != mcp.Modern || v.err != nil && len(v.supported) == 0 {
 		return refused
 	}
+	// A server may have begun a session and refused the handshake all the same.
+	c.takeLeave(curtGoodbye)
+	c.era = nil
 	return c.modernFirst(ctx)
 }
 
