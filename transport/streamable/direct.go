@@ -13,9 +13,9 @@ import (
 
 // mayGoDirect reports whether the caller can make the POST itself, which saves a
 // goroutine and waking two. An [http.RoundTripper] of somebody else's may not even heed
-// contexts.
+// contexts, and a listen call can end before its context and its connection do.
 func (t *trip) mayGoDirect() bool {
-	if t.conn.opts.Transport != nil || t.method() == mcp.MethodInitialize {
+	if t.conn.opts.Transport != nil || t.method() == mcp.MethodInitialize || t.method() == mcp.MethodListen {
 		return false
 	}
 	_, interruptible := t.conn.http.Transport.(*shortcut)

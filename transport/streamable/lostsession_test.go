@@ -124,3 +124,32 @@ func TestSessionThatIsNotUsedIsEnded(t *testing.T) {
 		})
 	}
 }
+
+// TestListenThatIsNotAnsweredEndsWithItsConnection: it keeps no connection that has been
+// replaced.
+func TestListenThatIsNotAnsweredEndsWithItsConnection(t *testing.T) {
+	gone := make(chan string, 1)
+	p := newPeer(t, modernPeer(func(_ http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+		<-r.Context().Done()
+		gone <- string(m.Method)
+	}))
+	c := dial(t, p.url, knownEra(mcp.Modern))
+	failed := make(chan error, 1)
+	go func() {
+		_, err := c.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListen, Params: jsonrpc.Trusted([]byte(`{"notifications":{}}`))}, mcp.NoCaller{})
+		failed <- err
+	}()
+	p.await(t, mcp.MethodListen, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.Retire(ctx); err != nil || ctx.Err() != nil {
+		t.Errorf("retired: %v, %v", err, ctx.Err())
+	}
+	err := await(t, failed)
+	if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.ConnectionLost {
+		t.Errorf("the listen call: %v", err)
+	}
+	if method := await(t, gone); method != mcp.MethodListen {
+		t.Errorf("%s has gone", method)
+	}
+}
