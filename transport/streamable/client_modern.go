@@ -79,7 +79,7 @@ func (e *modernEra) knowTool(ctx context.Context, req *mcp.Request) {
 		return
 	}
 	e.conn.opts.Logger.Debug("listing tools for their headers", "err", err)
-	if ctx.Err() == nil && mcp.OutcomeOf(err) != mcp.NotSent {
+	if ctx.Err() == nil && (bounded.Err() != nil || mcp.OutcomeOf(err) != mcp.NotSent) {
 		e.listed.Store(true) // a refusal tells when it is time to look again
 	}
 }
