@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/internal/sse"
@@ -80,7 +81,18 @@ func (l *dialedSSE) open(ctx context.Context) error {
 	}
 	l.endpoint = endpoint.String()
 	l.site.origin.secrets.add(secretsOf(endpoint, nil)...)
+	l.site.origin.secrets.add(idsIn(endpoint)...)
 	return nil
+}
+
+// shortID is how long a part of an endpoint's path must be to be taken for the id of a
+// session, which the others are words beside.
+const shortID = 20
+
+// idsIn returns what of an endpoint's path may be the id of a session.
+func idsIn(endpoint *url.URL) []string {
+	parts := strings.Split(endpoint.EscapedPath(), "/")
+	return slices.DeleteFunc(parts, func(part string) bool { return len(part) < shortID })
 }
 
 // endpointEvent is the name of the event that says where to post.

@@ -119,3 +119,18 @@ func TestSessionIDsStaySecret(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestSessionIDsInEndpointsStaySecret, wherever in it they are, and of whatever length.
+func TestSessionIDsInEndpointsStaySecret(t *testing.T) {
+	const id = "hidden-session-6f1d9a"
+	for _, endpoint := range []string{"/message?session=" + id, "/" + id + "-long/message", "/message/" + id + "/", "/message?a=hidden-s&session=" + id} {
+		s := newOldServer(t, endpointIs(endpoint), atCalls(func(_ *oldServer, w http.ResponseWriter, _ *jsonrpc.Message) {
+			http.Error(w, "cannot take "+endpoint, http.StatusConflict)
+		}))
+		c := dialSSE(t, s.url, nil)
+		_, err := call(t, c, mcp.NoCaller{})
+		if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), "hidden") || !strings.Contains(err.Error(), "cannot take /") {
+			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
