@@ -161,6 +161,8 @@ func (s *site) badStatus(resp *http.Response, data []byte) error {
 		return e
 	}
 	switch status := resp.StatusCode; {
+	case status == http.StatusAccepted: // it may still be doing the work (RFC 9110, section 15.3.3)
+		e.Outcome, e.Public = mcp.MaybeExecuted, "the server sent no response"
 	case isSuccess(status):
 		e.Public = "the server sent no response"
 	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable:
