@@ -72,6 +72,8 @@ func (t *trip) direct(ctx context.Context, sending *tripContext, hangup context.
 		rest, err = resp.Body, context.Cause(ctx)
 	case !inTime() && h == nil:
 		rest, err = resp.Body, context.DeadlineExceeded
+	case h != nil && !h.settle():
+		rest, err = resp.Body, t.why(ctx)
 	default:
 		if h != nil {
 			h.over = true // also for the requests that resume the stream

@@ -95,3 +95,18 @@ func OutcomeOf(ctx context.Context, err error) mcp.Outcome {
 	s := site{origin: origin{secrets: newSecrets(nil)}}
 	return mcp.OutcomeOf(s.notAnswered(ctx, err))
 }
+
+// ReadOn has a call end while its caller reads the reply, for as long as that takes, and
+// returns whether the caller may have the rest of it read, and whether it was hung up on.
+func ReadOn(read time.Duration) (goesOn, hungUp bool) {
+	h, cut := &handover{reading: true}, make(chan struct{})
+	h.end(func() { close(cut) })
+	<-time.After(read)
+	goesOn = h.settle()
+	select {
+	case <-cut:
+		hungUp = true
+	case <-time.After(time.Minute):
+	}
+	return goesOn, hungUp
+}
