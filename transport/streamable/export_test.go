@@ -110,3 +110,8 @@ func ReadOn(read time.Duration) (goesOn, hungUp bool) {
 	}
 	return goesOn, hungUp
 }
+
+// Discreetly returns what is asked for the proxy of a request in place of the environment.
+func Discreetly(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return discreetly(proxy)
+}

@@ -167,7 +167,7 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: pingAfter / 2, Interval:
 
 func newTransport(connect time.Duration) *http.Transport {
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  discreetly(http.ProxyFromEnvironment),
 		DialContext:            (&net.Dialer{Timeout: connect, KeepAliveConfig: keepAlive}).DialContext,
 		TLSHandshakeTimeout:    connect,
 		MaxIdleConnsPerHost:    maxIdleConns,
@@ -176,5 +176,19 @@ func newTransport(connect time.Duration) *http.Transport {
 		WriteBufferSize:        writeBuffer,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
+	}
+}
+
+var errNoProxy = errors.New("what the environment names as a proxy cannot be used")
+
+// discreetly returns proxy with errors that do not repeat the address, which may hold a
+// password, and say that nothing was sent.
+func discreetly(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return func(req *http.Request) (*url.URL, error) {
+		address, err := proxy(req)
+		if err != nil {
+			return nil, &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errNoProxy}
+		}
+		return address, nil
 	}
 }

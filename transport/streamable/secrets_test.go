@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -131,6 +132,29 @@ func TestSessionIDsInEndpointsStaySecret(t *testing.T) {
 		_, err := call(t, c, mcp.NoCaller{})
 		if err == nil || strings.Contains(fmt.Sprintf("%v %+v", err, err), "hidden") || !strings.Contains(err.Error(), "cannot take /") {
 			t.Errorf("%s: %v", endpoint, err)
+		}
+	}
+}
+
+// TestPasswordOfAProxyStaysSecret: also if there is no such proxy.
+func TestPasswordOfAProxyStaysSecret(t *testing.T) {
+	const secret = "hidden-secret"
+	for name, address := range map[string]string{"no URL": "http://user:" + secret + "@proxy:x", "nobody": "http://user:" + secret + "@127.0.0.1:1"} {
+		transport := &http.Transport{Proxy: streamable.Discreetly(func(*http.Request) (*url.URL, error) {
+			proxy, err := url.Parse(address)
+			if err != nil {
+				return nil, fmt.Errorf("invalid proxy address %q: %v", address, err) // as net/http says it
+			}
+			return proxy, nil
+		})}
+		for _, scheme := range []string{"http", "https"} {
+			opts := knownEra(mcp.NoEra)
+			opts.Transport = transport
+			_, err := streamable.Dial(t.Context(), scheme+"://server.example/mcp", opts)
+			e, ok := errors.AsType[*mcp.CallError](err)
+			if !ok || e.Kind != mcp.Unreachable || e.Outcome != mcp.NotSent || strings.Contains(fmt.Sprintf("%v %+v", err, err), secret) {
+				t.Errorf("%s, %s: %v", name, scheme, err)
+			}
 		}
 	}
 }
