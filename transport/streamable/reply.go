@@ -270,11 +270,19 @@ func (c *cursor) wait(n int) time.Duration {
 
 // maxResumes is how often a stream is opened again that brings nothing new, and
 // goodStream how long one must last that does not count: many a proxy cuts what has
-// been silent for a while.
+// been silent for a while. So does a server that wants to be polled, and sooner
+// (2025-11-25, transports, Sending Messages); one that has lost the call holds nothing.
 const (
-	maxResumes = 3
-	goodStream = 10 * time.Second
+	maxResumes   = 3
+	goodStream   = 10 * time.Second
+	polledStream = time.Second
 )
+
+// good reports whether a stream that lasted so long shows that its server still has the
+// call.
+func (c *cursor) good(lasted time.Duration) bool {
+	return lasted >= goodStream || c.told && lasted >= polledStream
+}
 
 // respond takes the events of a reply up to the response, and opens the stream
 // again if it breaks and the revision has that (2025-11-25, transports,
@@ -292,7 +300,7 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 				return body, err
 			}
 			discard(body)
-			if broken, refused = err, nil; at.lastID != before || time.Since(opened) >= goodStream {
+			if broken, refused = err, nil; at.lastID != before || at.good(time.Since(opened)) {
 				n = 0
 			}
 		}
