@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"crypto/tls"
 	"maps"
 	"net/http"
 	"net/url"
@@ -114,4 +115,18 @@ func ReadOn(read time.Duration) (goesOn, hungUp bool) {
 // Discreetly returns what is asked for the proxy of a request in place of the environment.
 func Discreetly(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
 	return discreetly(proxy)
+}
+
+// DialTrusting is Dial with another configuration of TLS.
+func DialTrusting(ctx context.Context, address string, config *tls.Config, opts *DialOptions) (*Conn, error) {
+	c, err := newConn(address, opts)
+	if err != nil {
+		return nil, err
+	}
+	c.http.Transport.(*http.Transport).TLSClientConfig = config
+	if err := c.connect(ctx); err != nil {
+		c.close(curtGoodbye)
+		return nil, err
+	}
+	return c, nil
 }
