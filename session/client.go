@@ -166,6 +166,19 @@ func (c *Client) Initialized(ctx context.Context, result mcp.Result) error {
 // ErrRevision says that a server speaks no revision that we speak.
 var ErrRevision = errors.New("no common protocol revision")
 
+// toldRevisions is how many revisions of a server an error names.
+const toldRevisions = 10
+
+// NoCommonRevision returns an error that wraps [ErrRevision] and names what the server
+// supports, of a long list the beginning.
+func NoCommonRevision(supported []mcp.Revision) error {
+	told := fmt.Sprintf("%.40s", supported[:min(len(supported), toldRevisions)])
+	if more := len(supported) - toldRevisions; more > 0 {
+		told += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Errorf("%w: the server supports %s", ErrRevision, told)
+}
+
 // Handle implements [mcp.Handler].
 func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if req.Notification {

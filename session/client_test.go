@@ -40,6 +40,25 @@ func TestHandshake_B040(t *testing.T) {
 	}
 }
 
+// TestErrorsNameFewRevisions: a server may list as many and as long ones as it likes.
+func TestErrorsNameFewRevisions(t *testing.T) {
+	for _, tt := range []struct {
+		supported []mcp.Revision
+		want      string
+	}{
+		{nil, "[]"},
+		{[]mcp.Revision{"2031-01-01", "2032-01-01"}, "[2031-01-01 2032-01-01]"},
+		{slices.Repeat([]mcp.Revision{"a"}, 10), "[a a a a a a a a a a]"},
+		{slices.Repeat([]mcp.Revision{"a"}, 1<<20), "[a a a a a a a a a a] and 1048566 more"},
+		{[]mcp.Revision{mcp.Revision(strings.Repeat("a", 1<<20))}, "[" + strings.Repeat("a", 40) + "]"},
+	} {
+		err := session.NoCommonRevision(tt.supported)
+		if got, _ := strings.CutPrefix(err.Error(), "no common protocol revision: the server supports "); got != tt.want || !errors.Is(err, session.ErrRevision) {
+			t.Errorf("%d revisions: %.300v, want %s", len(tt.supported), err, tt.want)
+		}
+	}
+}
+
 func TestHandshakeWithUnknownRevision_B115(t *testing.T) {
 	for _, version := range []string{`"1999-01-01"`, `"2026-07-28"`, `5`, `null`, `""`, ``} {
 		t.Run(version, func(t *testing.T) {

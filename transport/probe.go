@@ -155,17 +155,13 @@ func (c *Conn) decide(ctx context.Context, v verdict) error {
 	}
 	revision, ok := mcp.PickModern(v.supported)
 	if !ok {
-		return noRevision(v.supported)
+		return session.NoCommonRevision(v.supported)
 	}
 	result, err := c.discoverAs(ctx, revision)
 	if err != nil {
 		return err
 	}
 	return c.beModern(result)
-}
-
-func noRevision(supported []mcp.Revision) error {
-	return fmt.Errorf("%w: the server supports %v", session.ErrRevision, supported)
 }
 
 // discover asks the server about itself in the newest modern revision.
@@ -191,7 +187,7 @@ func (c *Conn) beModern(discover mcp.Result) error {
 	supported := mcp.SupportedVersions(&discover)
 	revision, ok := mcp.PickModern(supported)
 	if !ok {
-		return noRevision(supported)
+		return session.NoCommonRevision(supported)
 	}
 	c.speakModern(revision, discover)
 	return nil

@@ -106,6 +106,7 @@ func (e *legacyEra) accepted(call *inflight.Call, resp *http.Response) error {
 		return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's session id is not usable"}
 	}
 	e.session = values
+	e.conn.origin.secrets.add(values...) // who knows it has the session
 	return nil
 }
 

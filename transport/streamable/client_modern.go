@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"sync/atomic"
+	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -20,7 +21,7 @@ type modernEra struct {
 	revision mcp.Revision
 	version  []string // revision as a header
 	stamp    *mcp.Stamp
-	listed   atomic.Bool   // all tools have been listed once
+	listed   atomic.Bool   // tools have been listed once, or cannot be
 	listing  chan struct{} // holds one value while they are being listed
 }
 
@@ -71,10 +72,21 @@ func (e *modernEra) knowTool(ctx context.Context, req *mcp.Request) {
 	if e.knows(name) {
 		return
 	}
-	if err := e.listTools(ctx, req); err != nil {
-		e.conn.opts.Logger.Debug("listing tools for their headers", "err", err)
+	bounded, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	err := e.listTools(bounded, req)
+	if err == nil {
+		return
+	}
+	e.conn.opts.Logger.Debug("listing tools for their headers", "err", err)
+	if ctx.Err() == nil && (bounded.Err() != nil || mcp.OutcomeOf(err) != mcp.NotSent) {
+		e.listed.Store(true) // a refusal tells when it is time to look again
 	}
 }
+
+// listWait is how long calls wait for a list of tools that they might need. Without it
+// they are made nevertheless: a server that misses headers executes nothing.
+const listWait = 5 * time.Second
 
 // knows reports whether listing tools would tell nothing new of one.
 func (e *modernEra) knows(tool string) bool {

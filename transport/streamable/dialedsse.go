@@ -103,7 +103,7 @@ func (l *dialedSSE) ended(err error) ([]byte, error) {
 	case cause != nil:
 		l.last = cause
 	case !errors.Is(err, io.EOF):
-		l.last = err
+		l.last = l.site.origin.brief(err)
 	}
 	l.cancel(l.last) // nothing that is posted now could be answered
 	var m jsonrpc.Message

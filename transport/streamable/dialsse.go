@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/internal/sse"
@@ -79,8 +80,19 @@ func (l *dialedSSE) open(ctx context.Context) error {
 		return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's endpoint is not usable"}
 	}
 	l.endpoint = endpoint.String()
-	l.site.origin.secrets = append(l.site.origin.secrets, secretsOf(endpoint, nil)...)
+	l.site.origin.secrets.add(secretsOf(endpoint, nil)...)
+	l.site.origin.secrets.add(idsIn(endpoint)...)
 	return nil
+}
+
+// shortID is how long a part of an endpoint's path must be to be taken for the id of a
+// session, which the others are words beside.
+const shortID = 20
+
+// idsIn returns what of an endpoint's path may be the id of a session.
+func idsIn(endpoint *url.URL) []string {
+	parts := strings.Split(endpoint.EscapedPath(), "/")
+	return slices.DeleteFunc(parts, func(part string) bool { return len(part) < shortID })
 }
 
 // endpointEvent is the name of the event that says where to post.
@@ -110,7 +122,7 @@ func (l *dialedSSE) noEndpoint(err error) error {
 	if l.ctx.Err() != nil {
 		return fmt.Errorf("waiting for the event endpoint: %w", context.Cause(l.ctx))
 	}
-	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", errNoEndpoint, err)}
+	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: fmt.Errorf("%w: %w", errNoEndpoint, l.site.origin.brief(err))}
 	if isOverLimit(err) {
 		e.Kind, e.Limit = mcp.LimitExceeded, "MaxBody"
 	}

@@ -13,9 +13,9 @@ import (
 
 // mayGoDirect reports whether the caller can make the POST itself, which saves a
 // goroutine and waking two. An [http.RoundTripper] of somebody else's may not even heed
-// contexts.
+// contexts, and a listen call can end before its context and its connection do.
 func (t *trip) mayGoDirect() bool {
-	if t.conn.opts.Transport != nil || t.method() == mcp.MethodInitialize {
+	if t.conn.opts.Transport != nil || t.method() == mcp.MethodInitialize || t.method() == mcp.MethodListen {
 		return false
 	}
 	_, interruptible := t.conn.http.Transport.(*shortcut)
@@ -72,6 +72,8 @@ func (t *trip) direct(ctx context.Context, sending *tripContext, hangup context.
 		rest, err = resp.Body, context.Cause(ctx)
 	case !inTime() && h == nil:
 		rest, err = resp.Body, context.DeadlineExceeded
+	case h != nil && !h.settle():
+		rest, err = resp.Body, t.why(ctx)
 	default:
 		if h != nil {
 			h.over = true // also for the requests that resume the stream

@@ -297,8 +297,7 @@ func (c *cell) rowShapes(t *testing.T) {
 }
 
 // rowHeaderAnnotations: HTTP clients are not shown tools that they could not call, and
-// neither is whoever is behind a modern HTTP edge of ours. A legacy server knows nothing
-// of annotations.
+// neither is whoever is behind an HTTP edge of ours.
 func (c *cell) rowHeaderAnnotations(t *testing.T) {
 	const valid = `{"name":"valid","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}`
 	const invalid = `{"name":"invalid","inputSchema":{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}}`
@@ -307,7 +306,7 @@ func (c *cell) rowHeaderAnnotations(t *testing.T) {
 	}
 	got := objectOf(c.must(t, c.plain(mcp.MethodListTools), nil, list)).get("tools")
 	want := `[` + valid + `]`
-	if c.client.kind == "stdio" && (c.server.kind == "stdio" || c.server.era == mcp.Legacy) {
+	if c.client.kind == "stdio" && c.server.kind == "stdio" {
 		want = `[` + valid + `,` + invalid + `]`
 	}
 	if got != want {

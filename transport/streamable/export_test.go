@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"context"
+	"crypto/tls"
 	"maps"
 	"net/http"
 	"net/url"
@@ -92,5 +93,40 @@ const (
 
 // OutcomeOf returns what is known of a request after the error of its transport.
 func OutcomeOf(ctx context.Context, err error) mcp.Outcome {
-	return mcp.OutcomeOf(notAnswered(ctx, err))
+	s := site{origin: origin{secrets: newSecrets(nil)}}
+	return mcp.OutcomeOf(s.notAnswered(ctx, err))
+}
+
+// ReadOn has a call end while its caller reads the reply, for as long as that takes, and
+// returns whether the caller may have the rest of it read, and whether it was hung up on.
+func ReadOn(read time.Duration) (goesOn, hungUp bool) {
+	h, cut := &handover{reading: true}, make(chan struct{})
+	h.end(func() { close(cut) })
+	<-time.After(read)
+	goesOn = h.settle()
+	select {
+	case <-cut:
+		hungUp = true
+	case <-time.After(time.Minute):
+	}
+	return goesOn, hungUp
+}
+
+// Discreetly returns what is asked for the proxy of a request in place of the environment.
+func Discreetly(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return discreetly(proxy)
+}
+
+// DialTrusting is Dial with another configuration of TLS.
+func DialTrusting(ctx context.Context, address string, config *tls.Config, opts *DialOptions) (*Conn, error) {
+	c, err := newConn(address, opts)
+	if err != nil {
+		return nil, err
+	}
+	c.http.Transport.(*http.Transport).TLSClientConfig = config
+	if err := c.connect(ctx); err != nil {
+		c.close(curtGoodbye)
+		return nil, err
+	}
+	return c, nil
 }

@@ -50,14 +50,13 @@ func (h *handover) end(hangup func()) {
 	}
 }
 
-// settle makes it known that the caller reads no more.
-func (h *handover) settle() {
+// settle makes it known that the caller reads no more. It reports false the first time
+// if that is too late: the call has been hung up on, or is being so.
+func (h *handover) settle() (inTime bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reading = false
-	if h.rest != nil {
-		h.rest.Stop()
-	}
+	return h.rest == nil || h.rest.Stop()
 }
 
 // await waits until a reply begins on c. It reports false if it was interrupted, and

@@ -9,10 +9,12 @@ import (
 	"net/http"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // beginnings are how far a reply may come before its server asks or is told
@@ -198,4 +200,16 @@ func TestLegacyCallsRaceWithWhatInterruptsThem_P1(t *testing.T) {
 		})
 	}
 	callers.Wait()
+}
+
+// TestReplyIsReadOnOrHungUpOn: either the caller has read the beginning of a reply in
+// time, and the rest of it can be read, or it knows that this cannot be.
+func TestReplyIsReadOnOrHungUpOn_B136(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, read := range []time.Duration{0, 99 * time.Millisecond, 100 * time.Millisecond, 101 * time.Millisecond} {
+			if goesOn, hungUp := streamable.ReadOn(read); goesOn == hungUp || hungUp != (read > 100*time.Millisecond) && read != 100*time.Millisecond {
+				t.Errorf("read for %v: goes on: %v, hung up: %v", read, goesOn, hungUp)
+			}
+		}
+	})
 }

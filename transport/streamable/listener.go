@@ -78,6 +78,9 @@ type busyStreamError struct {
 	after time.Duration
 }
 
+// Unwrap returns the reason.
+func (e *busyStreamError) Unwrap() error { return e.error }
+
 // listenOnce opens the GET stream, reads it to its end, and returns how many
 // events came.
 func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err error) {
@@ -107,7 +110,7 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 			continue
 		}
 		if err != nil {
-			return events, err
+			return events, e.conn.origin.brief(err)
 		}
 		events++
 		if len(event.Data) > 0 && event.Name == "" {

@@ -257,3 +257,19 @@ func TestListingForHeadersIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestAnnotationsOfALegacyServer mean nothing: none of its tools is left out.
+func TestAnnotationsOfALegacyServer_B119(t *testing.T) {
+	const tools = `{"tools":[{"name":"t","inputSchema":{"type":"object","properties":{"a":{"type":"number","x-mcp-header":"A"}}}}]}`
+	for _, modern := range []bool{false, true} {
+		answer := legacyPeer("2025-11-25", "", onPost(func(w http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) { writeResult(w, m, tools) }))
+		if modern {
+			answer = modernPeer(func(w http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) { writeResult(w, m, tools) })
+		}
+		c := dial(t, newPeer(t, answer).url, knownEra(mcp.NoEra))
+		list, err := c.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListTools}, mcp.NoCaller{})
+		if err != nil || strings.Contains(string(list.Raw()), `"t"`) == modern {
+			t.Errorf("modern %v: %s, %v", modern, list.Raw(), err)
+		}
+	}
+}

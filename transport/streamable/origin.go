@@ -17,7 +17,7 @@ type origin struct {
 	url     string
 	blank   *http.Request // to url, as net/http wants it
 	header  http.Header   // as configured, without what belongs to the protocol
-	secrets []string      // what must not be repeated in an error
+	secrets *secrets      // what must not be repeated in an error
 }
 
 func newOrigin(address string, configured http.Header) (origin, error) {
@@ -34,7 +34,7 @@ func newOrigin(address string, configured http.Header) (origin, error) {
 	if err != nil {
 		return origin{}, fmt.Errorf("%q is no http or https URL", redacted(address))
 	}
-	return origin{url: address, blank: req, header: header, secrets: secretsOf(u, header)}, nil
+	return origin{url: address, blank: req, header: header, secrets: newSecrets(secretsOf(u, header))}, nil
 }
 
 // protocolHeaders belong to the transport, HTTP or the protocol. With an
@@ -86,78 +86,6 @@ func isFieldValue(s string) bool {
 		}
 	}
 	return true
-}
-
-// shortSecret is how short a configured value may be and still be taken for a
-// secret. Shorter ones stand in many a text by chance.
-const shortSecret = 8
-
-// secretsOf returns what of an address and its headers may be secret.
-func secretsOf(u *url.URL, header http.Header) []string {
-	var secrets []string
-	add := func(s string) {
-		if len(s) >= shortSecret {
-			secrets = append(secrets, s)
-		}
-	}
-	for _, values := range header {
-		for _, value := range values {
-			_, credentials, _ := strings.Cut(value, " ") // after the scheme
-			add(value)
-			add(credentials)
-		}
-	}
-	for _, values := range u.Query() {
-		for _, value := range values {
-			add(value)
-			add(url.QueryEscape(value))
-		}
-	}
-	if password, ok := u.User.Password(); ok {
-		add(password)
-	}
-	// The longest first, so that none is left in part.
-	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
-	return secrets
-}
-
-// excerptBytes is how much of a text of a reply an error may repeat.
-const excerptBytes = 200
-
-// withoutSecrets returns values of a reply's header.
-func (o *origin) withoutSecrets(values []string) []string {
-	values = slices.Clone(values)
-	for i := range values {
-		for _, secret := range o.secrets {
-			values[i] = strings.ReplaceAll(values[i], secret, "***")
-		}
-	}
-	return values
-}
-
-// excerpt returns the beginning of a text of a reply, without our secrets.
-func (o *origin) excerpt(data []byte) string {
-	var text []byte
-	for len(data) > 0 && len(text) < excerptBytes {
-		if n := o.secretAt(data); n > 0 {
-			text, data = append(text, "***"...), data[n:]
-			continue
-		}
-		text, data = append(text, data[0]), data[1:]
-	}
-	return strings.ToValidUTF8(string(text[:min(len(text), excerptBytes)]), "")
-}
-
-// secretAt returns the length of the secret that data begins with, or of its beginning
-// if the rest of it is cut off; 0 if there is none.
-func (o *origin) secretAt(data []byte) int {
-	for _, secret := range o.secrets {
-		n := min(len(secret), len(data))
-		if n >= shortSecret && string(data[:n]) == secret[:n] {
-			return n
-		}
-	}
-	return 0
 }
 
 // Redacted returns a URL without what may be secret in it: user, query and
@@ -239,7 +167,7 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: pingAfter / 2, Interval:
 
 func newTransport(connect time.Duration) *http.Transport {
 	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
+		Proxy:                  discreetly(http.ProxyFromEnvironment),
 		DialContext:            (&net.Dialer{Timeout: connect, KeepAliveConfig: keepAlive}).DialContext,
 		TLSHandshakeTimeout:    connect,
 		MaxIdleConnsPerHost:    maxIdleConns,
@@ -248,5 +176,19 @@ func newTransport(connect time.Duration) *http.Transport {
 		WriteBufferSize:        writeBuffer,
 		ForceAttemptHTTP2:      true,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter / 2},
+	}
+}
+
+var errNoProxy = errors.New("what the environment names as a proxy cannot be used")
+
+// discreetly returns proxy with errors that do not repeat the address, which may hold a
+// password, and say that nothing was sent.
+func discreetly(proxy func(*http.Request) (*url.URL, error)) func(*http.Request) (*url.URL, error) {
+	return func(req *http.Request) (*url.URL, error) {
+		address, err := proxy(req)
+		if err != nil {
+			return nil, &net.OpError{Op: "proxyconnect", Net: "tcp", Err: errNoProxy}
+		}
+		return address, nil
 	}
 }

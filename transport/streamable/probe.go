@@ -52,6 +52,9 @@ func (c *Conn) legacyFirst(ctx context.Context) error {
 	if v.era != mcp.Modern || v.err != nil && len(v.supported) == 0 {
 		return refused
 	}
+	// A server may have begun a session and refused the handshake all the same.
+	c.takeLeave(curtGoodbye)
+	c.era = nil
 	return c.modernFirst(ctx)
 }
 
@@ -78,7 +81,7 @@ func (c *Conn) modernFirst(ctx context.Context) error {
 	if v.err != nil && len(v.supported) > 0 {
 		revision, ok := mcp.PickModern(v.supported)
 		if !ok {
-			return noCommon(v.supported)
+			return session.NoCommonRevision(v.supported)
 		}
 		v = c.probe(ctx, revision)
 	}
@@ -95,10 +98,6 @@ func orNeither(err, probe error) error {
 		return err
 	}
 	return fmt.Errorf("%w (before that, %v)", err, probe)
-}
-
-func noCommon(supported []mcp.Revision) error {
-	return fmt.Errorf("%w: the server supports %v", session.ErrRevision, supported)
 }
 
 // A verdict is what an answer to server/discover says about a server.
@@ -169,7 +168,7 @@ func (c *Conn) beModern(discover mcp.Result) error {
 	supported := mcp.SupportedVersions(&discover)
 	revision, ok := mcp.PickModern(supported)
 	if !ok {
-		return noCommon(supported)
+		return session.NoCommonRevision(supported)
 	}
 	c.speakModern(revision, discover)
 	return nil

@@ -85,7 +85,7 @@ func (t *trip) readReply(resp *http.Response) (whole bool, _ error) {
 		return false, e
 	}
 	if err != nil {
-		return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", err)}
+		return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: fmt.Errorf("the reply was cut off: %w", t.conn.origin.brief(err))}
 	}
 	return true, t.readBody(resp, data)
 }
@@ -271,11 +271,19 @@ func (c *cursor) wait(n int) time.Duration {
 
 // maxResumes is how often a stream is opened again that brings nothing new, and
 // goodStream how long one must last that does not count: many a proxy cuts what has
-// been silent for a while.
+// been silent for a while. So does a server that wants to be polled, and sooner
+// (2025-11-25, transports, Sending Messages); one that has lost the call holds nothing.
 const (
-	maxResumes = 3
-	goodStream = 10 * time.Second
+	maxResumes   = 3
+	goodStream   = 10 * time.Second
+	polledStream = time.Second
 )
+
+// good reports whether a stream that lasted so long shows that its server still has the
+// call.
+func (c *cursor) good(lasted time.Duration) bool {
+	return lasted >= goodStream || c.told && lasted >= polledStream
+}
 
 // respond takes the events of a reply up to the response, and opens the stream
 // again if it breaks and the revision has that (2025-11-25, transports,
@@ -283,7 +291,7 @@ const (
 // was no response.
 func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, error) {
 	var at cursor
-	var broken error
+	var broken, refused error // refused is why it could not be opened again at last
 	for n := 0; ; n++ {
 		if body != nil {
 			before, opened := at.lastID, time.Now()
@@ -293,23 +301,32 @@ func (t *trip) respond(ctx context.Context, body io.ReadCloser) (io.ReadCloser, 
 				return body, err
 			}
 			discard(body)
-			if broken = err; at.lastID != before || time.Since(opened) >= goodStream {
+			if broken, refused = err, nil; at.lastID != before || at.good(time.Since(opened)) {
 				n = 0
 			}
 		}
 		if n == maxResumes {
-			return http.NoBody, broken
+			return http.NoBody, notResumed(broken, refused)
+		}
+		pause := at.wait(n)
+		if busy, ok := errors.AsType[*busyStreamError](refused); ok {
+			pause = max(pause, min(busy.after, maxReopen))
 		}
 		select {
-		case <-time.After(at.wait(n)):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return http.NoBody, context.Cause(ctx)
 		}
-		var err error
-		if body, err = t.resume(ctx, &at); err != nil && !isLost(err) {
-			return http.NoBody, notResumed(broken, err)
+		if body, refused = t.resume(ctx, &at); refused != nil && !mayPass(refused) {
+			return http.NoBody, notResumed(broken, refused)
 		}
 	}
+}
+
+// mayPass reports whether a stream that could not be opened again can be soon.
+func mayPass(err error) bool {
+	_, busy := errors.AsType[*busyStreamError](err)
+	return busy || isLost(err)
 }
 
 // watched returns a stream as one that ends if its server is gone, where nothing else
@@ -321,10 +338,11 @@ func (t *trip) watched(body io.ReadCloser) io.ReadCloser {
 	return &pulse{ReadCloser: body}
 }
 
-// notResumed adds to the error of a broken stream why it was not opened again.
+// notResumed adds to the error of a broken stream why it was not opened again, if
+// that is known.
 func notResumed(broken, err error) error {
 	e, ok := errors.AsType[*mcp.CallError](broken)
-	if !ok {
+	if !ok || err == nil {
 		return broken
 	}
 	both := *e
@@ -339,8 +357,7 @@ func isLost(err error) bool {
 	return ok && (e.Kind == mcp.ConnectionLost || e.Kind == mcp.Unreachable)
 }
 
-// resume opens a broken stream again. The body is nil if that failed in a way
-// that may be different next time.
+// resume opens a broken stream again.
 func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 	resp, err := t.conn.openStream(ctx, t.era, at)
 	if err != nil {
@@ -354,6 +371,12 @@ func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 	if saysSessionLost(resp, resp.Request.Header, data) {
 		t.conn.end(ErrSessionLost)
 		return nil, ErrSessionLost
+	}
+	switch status := resp.StatusCode; {
+	case status == http.StatusConflict, // it has not found out yet that the stream is broken
+		status == http.StatusTooManyRequests,
+		status >= http.StatusInternalServerError && status != http.StatusNotImplemented:
+		return nil, &busyStreamError{t.conn.badStatus(resp, data), retryAfter(resp)}
 	}
 	return nil, t.conn.badStatus(resp, data)
 }
@@ -423,5 +446,5 @@ func (t *trip) streamEnded(events *sse.Reader, err error) (responded bool, _ err
 	if errors.Is(err, io.EOF) {
 		err = fmt.Errorf("the event stream ended without a response to id %d", t.call.ID)
 	}
-	return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}
+	return false, &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: t.conn.origin.brief(err)}
 }

@@ -136,11 +136,12 @@ func checkFailure(t *testing.T, what string, err error, kind mcp.FailureKind, co
 }
 
 // TestOutcomeOfAStatus: a gateway that has no answer, or a server that failed, may
-// have begun to execute the call.
+// have begun to execute the call, and one that has accepted it will.
 func TestOutcomeOfAStatus_S1_88(t *testing.T) {
 	for status, want := range map[int]mcp.Outcome{
 		400: mcp.Answered, 413: mcp.Answered, 429: mcp.Answered, 503: mcp.Answered,
 		500: mcp.MaybeExecuted, 502: mcp.MaybeExecuted, 504: mcp.MaybeExecuted,
+		200: mcp.Answered, 202: mcp.MaybeExecuted,
 	} {
 		answer := func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 			if string(m.Method) == "tools/list" {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -58,12 +60,17 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 	stream := func(texts ...string) func(http.ResponseWriter, string, *jsonrpc.Message) {
 		return func(w http.ResponseWriter, _ string, _ *jsonrpc.Message) { writeStream(w, texts...) }
 	}
+	busy := func(w http.ResponseWriter, _ string, _ *jsonrpc.Message) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
 	for _, tt := range []struct {
 		name     string
 		begin    []string
 		resume   []func(http.ResponseWriter, string, *jsonrpc.Message)
 		ids      []string
 		wait     time.Duration // before the first GET
+		pause    time.Duration // before the second, at least
 		kind     mcp.FailureKind
 		contains string
 	}{
@@ -93,6 +100,24 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 			name: "the server does not resume", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
 			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(405)}, ids: []string{"s-0"},
 			kind: mcp.ConnectionLost, contains: "HTTP 405",
+		},
+		{
+			name: "the server is busy, and resumes later", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(409), status(502), result}, ids: []string{"s-0", "s-0", "s-0"},
+		},
+		{
+			name: "it says when", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){busy, result}, ids: []string{"s-0", "s-0"}, pause: time.Second,
+		},
+		{
+			name: "it does not get better", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(503), status(500), status(429), result}, ids: []string{"s-0", "s-0", "s-0"},
+			kind: mcp.ConnectionLost, contains: "HTTP 429",
+		},
+		{
+			name: "it stays broken", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
+			resume: []func(http.ResponseWriter, string, *jsonrpc.Message){status(501)}, ids: []string{"s-0"},
+			kind: mcp.ConnectionLost, contains: "HTTP 501",
 		},
 		{
 			name: "the session is lost", begin: []string{"id: s-0\nretry: 1\ndata:\n\n"},
@@ -128,6 +153,9 @@ func TestBrokenStreamIsResumed(t *testing.T) {
 			if tt.wait > 0 && s.times[1].Sub(s.times[0]) < tt.wait-10*time.Millisecond {
 				t.Errorf("B107: resumed after %v, want %v", s.times[1].Sub(s.times[0]), tt.wait)
 			}
+			if tt.pause > 0 && s.times[2].Sub(s.times[1]) < tt.pause-10*time.Millisecond {
+				t.Errorf("resumed again after %v, want %v", s.times[2].Sub(s.times[1]), tt.pause)
+			}
 			for _, g := range p.seen("") {
 				id, session, version := g.header.Get("Last-Event-Id"), g.header.Get("Mcp-Session-Id"), g.header.Get("Mcp-Protocol-Version")
 				if g.verb == "POST" && id != "" || id != "" && (session != "sid" || version != "2025-11-25" || g.header.Get("Accept") != "text/event-stream") {
@@ -161,5 +189,64 @@ func TestModernStreamsAreNotResumed(t *testing.T) {
 	checkFailure(t, "the call", err, mcp.ConnectionLost, 0)
 	if n := len(p.seen("GET")); n != 0 {
 		t.Errorf("there were %d GETs", n)
+	}
+}
+
+// TestCallIsPolledForAsLongAsItTakes_B107: a server that wants to be polled need not say
+// anything new each time; one that holds no stream has lost the call.
+func TestCallIsPolledForAsLongAsItTakes_B107(t *testing.T) {
+	for name, tt := range map[string]struct {
+		retry string
+		hold  time.Duration // how long each stream lasts
+		polls int           // at most
+		lost  bool
+	}{
+		"polled":           {"retry: 500\n", 2 * time.Second, 30, false},
+		"not to be polled": {"", 2 * time.Second, 3, true},
+		"ended at once":    {"retry: 500\n", 0, 3, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				polls := 0
+				var id string
+				server := newBubbled(t, func(_ context.Context, m *jsonrpc.Message) string {
+					id = m.ID.String()
+					switch method := string(m.Method); {
+					case method == mcp.MethodInitialize:
+						return `{"jsonrpc":"2.0","id":` + id + `,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}}`
+					case method == mcp.MethodCallTool:
+						return "id: 1\n" + tt.retry + "data:\n\n"
+					}
+					return ""
+				})
+				server.stream = nil // of its own
+				opts := knownEra(mcp.Legacy)
+				opts.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+					if r.Header.Get("Last-Event-Id") == "" {
+						return server.RoundTrip(r)
+					}
+					text := ":\n\n"
+					if polls++; polls == 30 {
+						text = event(`{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[]}}`)
+					}
+					body, stream := io.Pipe()
+					go func() {
+						_, _ = io.WriteString(stream, text)
+						time.AfterFunc(tt.hold, func() { _ = stream.Close() })
+					}()
+					header := http.Header{"Content-Type": {"text/event-stream"}}
+					return &http.Response{StatusCode: 200, Header: header, Body: body, ContentLength: -1, Request: r}, nil
+				})
+				c, err := streamable.Dial(t.Context(), "http://localhost/mcp", opts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				result, err := c.Handle(t.Context(), toolRequest("t", "{}"), mcp.NoCaller{})
+				if (err != nil) != tt.lost || !tt.lost && string(result.Raw()) != `{"content":[]}` || polls != tt.polls {
+					t.Errorf("%s, %v after %d polls", result.Raw(), err, polls)
+				}
+			})
+		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -86,15 +88,29 @@ func (s *site) do(req *http.Request, body []byte, header http.Header) (*http.Res
 
 // complete makes a request, or goes on with one that was handed over.
 func (s *site) complete(req *http.Request) (*http.Response, error) {
+	connected := func() bool { return true }
+	if s.opts.Transport == nil && req.URL.Scheme == "https" {
+		req, connected = traced(req)
+	}
 	resp, err := s.roundTrip(req)
 	switch {
 	case errors.Is(err, errHandedOver):
 		return nil, errHandedOver
+	case err != nil && !connected():
+		return nil, s.notAnswered(req.Context(), &unsentError{unaddressed(err)})
 	case err != nil:
-		return nil, notAnswered(req.Context(), unaddressed(err))
+		return nil, s.notAnswered(req.Context(), unaddressed(err))
 	}
 	fillIn(resp, req)
 	return resp, nil
+}
+
+// traced returns a request to net/http that tells whether it got as far as a connection:
+// the errors of handshakes look like those of requests.
+func traced(req *http.Request) (_ *http.Request, connected func() bool) {
+	var got atomic.Bool
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { got.Store(true) }}
+	return req.WithContext(httptrace.WithClientTrace(req.Context(), trace)), got.Load
 }
 
 // roundTrip makes a request, as an [http.Client] does, which would copy what only
@@ -161,6 +177,8 @@ func (s *site) badStatus(resp *http.Response, data []byte) error {
 		return e
 	}
 	switch status := resp.StatusCode; {
+	case status == http.StatusAccepted: // it may still be doing the work (RFC 9110, section 15.3.3)
+		e.Outcome, e.Public = mcp.MaybeExecuted, "the server sent no response"
 	case isSuccess(status):
 		e.Public = "the server sent no response"
 	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable:

@@ -150,16 +150,17 @@ func (t *trip) limit() time.Duration {
 // failed returns the error of a call that got no response, and tells the server
 // if it may still work on it.
 func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc) error {
-	if e, ok := errors.AsType[*mcp.CallError](err); ok {
-		hangup()
-		return named(e, t.method())
-	}
+	known, ok := errors.AsType[*mcp.CallError](err)
+	abandoned := !ok || known.Kind == mcp.LimitExceeded && known.Outcome == mcp.MaybeExecuted
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
-	if t.method() == mcp.MethodInitialize {
-		hangup()
-	} else {
+	if abandoned && t.method() != mcp.MethodInitialize {
 		t.era.cancel(context.WithoutCancel(ctx), t.call, hangup)
+	} else {
+		hangup()
+	}
+	if ok {
+		return named(known, t.method())
 	}
 	return givenUp(ctx, t.method(), mcp.MaybeExecuted, err)
 }
@@ -273,14 +274,14 @@ func (c *Conn) newHeader(era httpEra) http.Header {
 var anyReply = []string{usualAccept}
 
 // notAnswered returns the error of a request that got no reply.
-func notAnswered(ctx context.Context, err error) error {
-	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}
+func (s *site) notAnswered(ctx context.Context, err error) error {
+	e := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: s.origin.brief(err)}
 	redirect, isRedirect := errors.AsType[*redirectError](err)
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case isRedirect:
-		e.Kind, e.Outcome, e.Public = mcp.BadReply, mcp.Answered, redirect.reason
+		e.Kind, e.Outcome, e.Public = mcp.BadReply, mcp.Answered, s.origin.beginning([]byte(redirect.reason), reasonBytes)
 	case neverConnected(err):
 		e.Kind, e.Outcome, e.Public = mcp.Unreachable, mcp.NotSent, "the server cannot be reached"
 	}
