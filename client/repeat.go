@@ -30,6 +30,9 @@ func (c *Client) handle(ctx context.Context, req *mcp.Request, caller *guardedCa
 	if !c.mayFollow(ctx, &first, caller.clock.remaining()) {
 		return mcp.Result{}, first.ended(ctx)
 	}
+	if mcp.OutcomeOf(first.err) == mcp.Answered {
+		caller.clock.progress() // the server has shown that it is there
+	}
 	edge, _, err = c.connection(ctx, req.Method)
 	if err != nil {
 		return mcp.Result{}, first.followedBy(err)

@@ -134,6 +134,30 @@ func TestServerThatWantsALongPause(t *testing.T) {
 	}
 }
 
+// TestPauseOfAServerIsNoSilence: a call that was told to wait has all of its time then.
+func TestPauseOfAServerIsNoSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		attempts := 0
+		c := connect(t, &puppet{handle: func(ctx context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method != mcp.MethodCallTool {
+				return mcp.Result{}, errUsual
+			}
+			if attempts++; attempts == 1 {
+				return mcp.Result{}, status(http.StatusTooManyRequests, 20*time.Second)
+			}
+			select {
+			case <-time.After(20 * time.Second):
+				return mcp.RawResult([]byte(`{"content":[]}`)), nil
+			case <-ctx.Done():
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, context.Cause(ctx))
+			}
+		}}, nil)
+		if _, err := c.CallTool(t.Context(), "work", nil, nil); err != nil || attempts != 2 {
+			t.Errorf("%d attempts, %v", attempts, err)
+		}
+	})
+}
+
 // TestMethodsThatAreRepeated_P2: those that ask for something and change nothing.
 func TestMethodsThatAreRepeated_P2(t *testing.T) {
 	for method, want := range map[string]int{
