@@ -193,48 +193,55 @@ func (s *scanner) params(m *Message) error {
 	if s.space() != '{' {
 		return s.indexed(&m.Body, 1)
 	}
-	var respelled []string // names of which there is another spelling
+	var respelled [len(routing)]bool // which names there is another spelling of
 	err := s.distinct(&m.Body, "params", func(name []byte) error {
 		if string(name) == "_meta" && s.space() == '{' {
 			return s.distinct(&m.Meta, "params._meta", func([]byte) error { return s.value(3) })
 		}
-		if want := respelling(name); want != "" {
-			respelled = append(respelled, want)
+		if i := respelling(name); i >= 0 {
+			respelled[i] = true
 		}
 		return s.value(2)
 	})
-	for _, name := range respelled {
-		if _, ok := m.Body.Lookup(name); ok && err == nil && s.soft == nil {
-			s.soft = invalid("a member of params differs from %q in case only", name)
+	if err != nil {
+		return err
+	}
+	for i, is := range respelled {
+		if !is || s.soft != nil {
+			continue
+		}
+		if _, ok := m.Body.Lookup(routing[i]); ok {
+			s.soft = invalid("a member of params differs from %q in case only", routing[i])
 		}
 	}
-	return err
+	return nil
 }
 
-// respelling returns which of the members of params that say what a request is for
-// has the given name in another case, empty for none. Readers that ignore case would
-// take the one for the other if both are there.
-func respelling(name []byte) string {
-	if len(name) == 0 {
-		return ""
+// routing are the members of params that say what a request is for. Readers that ignore
+// case would take one for another of the same letters if both were there.
+var routing = [...]string{"name", "uri", "arguments", "taskId", "_meta"}
+
+// respelling returns which of them has the given name in another case, -1 for none.
+func respelling(name []byte) int {
+	i := -1
+	if len(name) > 0 {
+		switch name[0] {
+		case 'n', 'N':
+			i = 0
+		case 'u', 'U':
+			i = 1
+		case 'a', 'A':
+			i = 2
+		case 't', 'T':
+			i = 3
+		case '_':
+			i = 4
+		}
 	}
-	var want string
-	switch name[0] {
-	case 'n', 'N':
-		want = "name"
-	case 'u', 'U':
-		want = "uri"
-	case 'a', 'A':
-		want = "arguments"
-	case 't', 'T':
-		want = "taskId"
-	case '_':
-		want = "_meta"
+	if i < 0 || !foldsTo(name, routing[i]) {
+		return -1
 	}
-	if want == "" || !foldsTo(name, want) {
-		return ""
-	}
-	return want
+	return i
 }
 
 // isVariant reports whether name is a name of the envelope in another case.

@@ -209,6 +209,12 @@ func TestSpellingsOfOneName_TA1(t *testing.T) {
 			}
 		}
 	}
+	for _, params := range []string{`{"Name":1,"name":2,`, `{"name":1,"Name"`, `{"Name":1,"name":x}`, `{"name":1,"Name":2,"a":1,"a":2}`} {
+		var m jsonrpc.Message
+		if err := jsonrpc.Scan([]byte(`{"jsonrpc":"2.0","id":1,"method":"m","params":`+params+`}`), &m); err == nil {
+			t.Errorf("%s: no error", params)
+		}
+	}
 	for _, params := range []string{
 		`{"Name":1,"URI":2,"NAME":3}`, `{"name":1,"Names":2,"nam":3,"names":4}`, `{"arguments":{"name":1,"Name":2},"name":3}`,
 		`{"name":1,"namé":2,"n":3,"":4}`, `{"_meta":{"a":1,"A":2}}`, `[{"name":1,"Name":2}]`,
