@@ -239,7 +239,8 @@ func (c *Conn) Close() error {
 var errRetired = errors.New("the connection has been replaced")
 
 // Retire ends the connection as Close does, but not before the calls in flight have
-// ended, or ctx has. Listen calls end at once, and no others can be made.
+// ended, or ctx has. Listen calls end at once, and no others can be made: they fail as
+// not sent. Like Close it may be called more than once, and concurrently, and returns nil.
 func (c *Conn) Retire(ctx context.Context) error {
 	if c.end(errRetired) {
 		c.endListening()

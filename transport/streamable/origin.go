@@ -124,7 +124,6 @@ const maxRedirects = 10
 func checkRedirect(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	target := redacted(req.URL.String())
-	target = strings.ToValidUTF8(target[:min(len(target), excerptBytes)], "")
 	switch status := req.Response.StatusCode; {
 	case len(via) > maxRedirects:
 		return &redirectError{fmt.Sprintf("the server redirects more than %d times", maxRedirects)}

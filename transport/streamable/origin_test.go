@@ -106,6 +106,7 @@ func TestRedirects(t *testing.T) {
 		{name: "B089 a machine's own data", status: 307, location: "http://169.254.169.254/latest/meta-data", contains: "another origin, http://169.254.169.254/"},
 		{name: "B088 http to https", status: 301, location: secure.URL + "/mcp", contains: "use that address"},
 		{name: "a long one", status: 307, location: "http://localhost/" + strings.Repeat("x", 100_000), contains: "another origin, http://localhost/xxx"},
+		{name: "a secret where it is cut", status: 307, location: "http://localhost/" + strings.Repeat("x", 175) + "hidden-secret", contains: "another origin, http://localhost/xxx"},
 		{name: "another scheme", status: 307, location: "file:///etc/passwd", contains: "another origin"},
 		{name: "no location", status: 307, location: ""},
 		{name: "another redirect", status: 300, location: "/moved"},
@@ -130,7 +131,7 @@ func TestRedirects(t *testing.T) {
 				t.Fatalf("B089: the second origin got %q", second.order())
 			}
 			if !tt.ok {
-				if err == nil || !strings.Contains(err.Error(), strings.Replace(tt.contains, "self", self, 1)) || strings.Contains(err.Error(), "hidden-secret") {
+				if err == nil || !strings.Contains(err.Error(), strings.Replace(tt.contains, "self", self, 1)) || strings.Contains(err.Error(), "hidden") {
 					t.Errorf("B088, D1.26: %v", err)
 				}
 				if n := len(err.Error()); n > 1000 {
