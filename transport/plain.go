@@ -32,14 +32,10 @@ func AnswerPlain(ctx context.Context, handler mcp.Handler, m *jsonrpc.Message, c
 	return appendReply(dst, m.ID, result, err)
 }
 
-// AnswerPlainBatch serves a JSON-RPC batch (JSON-RPC 2.0, section 6): its items
-// concurrently, but not more than limit at a time, each succeeding or failing
-// alone. It returns the array of answers, nil if there are none.
-func AnswerPlainBatch(ctx context.Context, handler mcp.Handler, data []byte, caller mcp.Caller, limit int) []byte {
-	items, err := jsonrpc.SplitBatch(data)
-	if err != nil {
-		return jsonrpc.AppendNullError(nil, jsonrpc.ToWire(err))
-	}
+// AnswerPlainBatch serves the items of a JSON-RPC batch (JSON-RPC 2.0, section 6), at
+// most limit of them at a time, each succeeding or failing alone. It returns the array of
+// their answers, nil if there are none. It may be called concurrently.
+func AnswerPlainBatch(ctx context.Context, handler mcp.Handler, items [][]byte, caller mcp.Caller, limit int) []byte {
 	answers := make([][]byte, len(items))
 	slots := make(chan struct{}, max(limit, 1))
 	var running sync.WaitGroup

@@ -443,21 +443,15 @@ func (p *post) plain(err error) *reject {
 		x.finish(http.StatusOK, transport.AnswerPlain(ctx, p.h.handler, &p.m, caller, nil))
 		return nil
 	}
-	items, _ := jsonrpc.SplitBatch(p.body)
-	atOnce, rej := p.enterBatch(max(len(items), 1)) // what is no batch is answered below
+	items, err := jsonrpc.SplitBatch(p.body)
+	if err != nil {
+		x.finish(http.StatusBadRequest, jsonrpc.AppendNullError(nil, jsonrpc.ToWire(err)))
+		return nil
+	}
+	atOnce, rej := p.enterBatch(len(items))
 	if rej != nil {
 		return rej
 	}
-	answer := transport.AnswerPlainBatch(ctx, p.h.handler, p.body, caller, atOnce)
-	x.finish(statusOf(answer), answer)
+	x.finish(http.StatusOK, transport.AnswerPlainBatch(ctx, p.h.handler, items, caller, atOnce))
 	return nil
-}
-
-// statusOf returns the status of a batch's answer: an error for the whole of it
-// is no array.
-func statusOf(answer []byte) int {
-	if len(answer) > 0 && answer[0] != '[' {
-		return http.StatusBadRequest
-	}
-	return http.StatusOK
 }

@@ -81,6 +81,11 @@ type busyStreamError struct {
 // Unwrap returns the reason.
 func (e *busyStreamError) Unwrap() error { return e.error }
 
+// isBusy reports whether a server that refuses a stream with a status may open it later.
+func isBusy(status int) bool {
+	return status == http.StatusTooManyRequests || status >= http.StatusInternalServerError && status != http.StatusNotImplemented
+}
+
 // listenOnce opens the GET stream, reads it to its end, and returns how many
 // events came.
 func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err error) {
@@ -140,7 +145,7 @@ func (e *legacyEra) refused(resp *http.Response, at *cursor) error {
 		level = slog.LevelDebug
 	case status == http.StatusConflict && e.streamed:
 		return err // it has not found out yet that our last stream has ended
-	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+	case isBusy(status):
 		return &busyStreamError{err, retryAfter(resp)} // may be different next time
 	case wantsAuthorization(resp):
 		level = slog.LevelWarn

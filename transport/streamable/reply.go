@@ -372,13 +372,12 @@ func (t *trip) resume(ctx context.Context, at *cursor) (io.ReadCloser, error) {
 		t.conn.end(ErrSessionLost)
 		return nil, ErrSessionLost
 	}
-	switch status := resp.StatusCode; {
-	case status == http.StatusConflict, // it has not found out yet that the stream is broken
-		status == http.StatusTooManyRequests,
-		status >= http.StatusInternalServerError && status != http.StatusNotImplemented:
-		return nil, &busyStreamError{t.conn.badStatus(resp, data), retryAfter(resp)}
+	refusal := t.conn.badStatus(resp, data)
+	// 409: it has not found out yet that the stream is broken.
+	if resp.StatusCode == http.StatusConflict || isBusy(resp.StatusCode) {
+		return nil, &busyStreamError{refusal, retryAfter(resp)}
 	}
-	return nil, t.conn.badStatus(resp, data)
+	return nil, refusal
 }
 
 // openStream asks for a stream with GET.
