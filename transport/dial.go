@@ -81,8 +81,8 @@ const DefaultMaxCall = time.Hour
 // log what they do to stdout, and answer all the same.
 const DefaultMaxNoise = 10_000
 
-// ProbeSilence is how long a server on a byte stream may leave server/discover
-// unanswered before it is sent initialize as well.
+// ProbeSilence is how long a server may leave server/discover unanswered before it is
+// sent initialize as well.
 const ProbeSilence = 5 * time.Second
 
 func (o DialOptions) withDefaults() DialOptions {

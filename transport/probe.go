@@ -136,9 +136,32 @@ func (c *Conn) race(ctx context.Context, verdicts <-chan verdict) error {
 		}
 		return c.beLegacy(client, nil)
 	case err := <-handshake:
+		if v := awaitVerdict(ctx, verdicts, err); v.era == mcp.Modern {
+			return c.decide(ctx, v)
+		}
 		return c.beLegacy(client, err)
 	}
 	return c.beLegacy(client, <-handshake)
+}
+
+// awaitVerdict waits for the answer to server/discover of a server that has refused
+// initialize: a modern one may only be slow. It has as long again, or as ctx if the
+// refusal is that of a modern server.
+func awaitVerdict(ctx context.Context, verdicts <-chan verdict, refused error) verdict {
+	if !jsonrpc.FromPeer(refused) {
+		return verdict{}
+	}
+	if e, ok := errors.AsType[*jsonrpc.Error](refused); !ok || !mcp.IsModernError(e) {
+		bounded, cancel := context.WithTimeout(ctx, ProbeSilence)
+		defer cancel()
+		ctx = bounded
+	}
+	select {
+	case v := <-verdicts:
+		return v
+	case <-ctx.Done():
+		return verdict{}
+	}
 }
 
 // decide readies the connection for the era of an answer.

@@ -83,7 +83,7 @@ func TestUnsupportedRevisionIsAskedForAgain(t *testing.T) {
 // TestProbeOfASilentServer_B110: after five seconds initialize is sent as well,
 // and the first usable answer decides.
 func TestProbeOfASilentServer_B110(t *testing.T) {
-	const refusal = "refusal"
+	const refusal, modernRefusal = "refusal", "modern refusal"
 	for _, tt := range []struct {
 		name string
 		// after initialize came: what is answered to which, in this order
@@ -95,6 +95,9 @@ func TestProbeOfASilentServer_B110(t *testing.T) {
 		{"discover is answered after initialize", []string{"initialize:" + initialized(mcp.Revision20250618), "discover:" + discovered}, mcp.Legacy},
 		{"discover is refused late", []string{"discover:" + refusal, "initialize:" + initialized(mcp.Revision20250618)}, mcp.Legacy},
 		{"initialize is refused", []string{"initialize:" + refusal}, mcp.NoEra},
+		{"initialize is refused, then discover is answered", []string{"initialize:" + refusal, "wait:4s", "discover:" + discovered}, mcp.Modern},
+		{"initialize is refused by a modern error, then discover is answered", []string{"initialize:" + modernRefusal, "wait:20s", "discover:" + discovered}, mcp.Modern},
+		{"initialize is refused, then discover", []string{"initialize:" + refusal, "discover:" + refusal}, mcp.NoEra},
 		{"nothing is answered", nil, mcp.NoEra},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -115,11 +118,20 @@ func TestProbeOfASilentServer_B110(t *testing.T) {
 				}
 				for _, a := range tt.answers {
 					to, what, _ := strings.Cut(a, ":")
-					if what == refusal {
+					switch {
+					case to == "wait":
+						pause, err := time.ParseDuration(what)
+						if err != nil {
+							t.Fatal(err)
+						}
+						time.Sleep(pause)
+					case what == refusal:
 						p.fail(requests[to], jsonrpc.CodeInternalError, "null")
-						continue
+					case what == modernRefusal:
+						p.fail(requests[to], jsonrpc.CodeUnsupportedVersion, `{"supported":["2026-07-28"]}`)
+					default:
+						p.answer(requests[to], what)
 					}
-					p.answer(requests[to], what)
 				}
 				go p.drain()
 				d := <-done

@@ -31,10 +31,12 @@ func (c *Conn) find(ctx context.Context) error {
 		return nil
 	case c.opts.Era == mcp.Legacy:
 		return c.beLegacy(ctx)
-	case c.opts.Era == mcp.NoEra && c.opts.Prefer == mcp.Legacy:
+	case c.opts.Era == mcp.Modern:
+		return c.agree(ctx, c.probe(ctx, mcp.NewestModern))
+	case c.opts.Prefer == mcp.Legacy:
 		return c.legacyFirst(ctx)
 	}
-	return c.modernFirst(ctx)
+	return c.probeInTime(ctx)
 }
 
 // legacyFirst makes the handshake, and probes if the server refuses it or keeps
@@ -48,14 +50,26 @@ func (c *Conn) legacyFirst(ctx context.Context) error {
 	if refused != nil && !isAnswer(refused) {
 		return refused
 	}
-	v := c.probe(ctx, mcp.NewestModern)
+	v := c.probeAfter(ctx, refused)
 	if v.era != mcp.Modern || v.err != nil && len(v.supported) == 0 {
 		return refused
 	}
 	// A server may have begun a session and refused the handshake all the same.
 	c.takeLeave(curtGoodbye)
 	c.era = nil
-	return c.modernFirst(ctx)
+	return c.agree(ctx, v)
+}
+
+// probeAfter probes a server whose handshake has ended with refused. One that can be
+// used as it is need not answer.
+func (c *Conn) probeAfter(ctx context.Context, refused error) verdict {
+	bounded, cancel := besideSSE(ctx, refused)
+	defer cancel()
+	if refused == nil {
+		bounded, cancel = context.WithTimeout(ctx, transport.ProbeSilence)
+		defer cancel()
+	}
+	return c.probe(bounded, mcp.NewestModern)
 }
 
 // isAnswer reports whether a failed handshake was answered by the server itself.
@@ -64,20 +78,22 @@ func isAnswer(err error) bool {
 		return true
 	}
 	e, ok := errors.AsType[*mcp.CallError](err)
-	_, isAuth := errors.AsType[*AuthError](err)
-	return ok && e.Kind == mcp.BadReply && !isAuth
+	return ok && e.Kind == mcp.BadReply && !isAuth(err)
 }
 
-func (c *Conn) modernFirst(ctx context.Context) error {
-	v := c.probe(ctx, mcp.NewestModern)
-	if c.opts.Era == mcp.NoEra {
-		switch v.era {
-		case mcp.NoEra:
-			return v.err
-		case mcp.Legacy:
-			return orNeither(c.beLegacy(ctx), v.err)
-		}
+// decide readies the connection for the era of an answer.
+func (c *Conn) decide(ctx context.Context, v verdict) error {
+	switch v.era {
+	case mcp.NoEra:
+		return v.err
+	case mcp.Legacy:
+		return orNeither(c.beLegacy(ctx), v.err)
 	}
+	return c.agree(ctx, v)
+}
+
+// agree has the connection speak a revision of a modern server.
+func (c *Conn) agree(ctx context.Context, v verdict) error {
 	if v.err != nil && len(v.supported) > 0 {
 		revision, ok := mcp.PickModern(v.supported)
 		if !ok {
@@ -157,9 +173,8 @@ func (v *verdict) judge(status int) {
 		return
 	}
 	e, ok := errors.AsType[*mcp.CallError](v.err)
-	_, isAuth := errors.AsType[*AuthError](v.err)
 	_, isRedirect := errors.AsType[*redirectError](v.err)
-	if ok && e.Kind == mcp.BadReply && !isAuth && !isRedirect {
+	if ok && e.Kind == mcp.BadReply && !isAuth(v.err) && !isRedirect {
 		v.era = mcp.Legacy
 	}
 }
@@ -185,6 +200,10 @@ func (c *Conn) beLegacy(ctx context.Context) error {
 	if err := e.client.Initialize(ctx); err != nil {
 		return e.notBegun(err)
 	}
+	return c.speakLegacy(ctx, e)
+}
+
+func (c *Conn) speakLegacy(ctx context.Context, e *legacyEra) error {
 	discover, err := e.client.Handle(ctx, &mcp.Request{Method: mcp.MethodDiscover}, mcp.NoCaller{})
 	if err != nil {
 		return err
