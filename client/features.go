@@ -70,7 +70,7 @@ func (c *Client) Complete(ctx context.Context, params *mcp.CompleteParams, opts 
 // Tools yields the server's tools, page by page as they are asked for. An error
 // ends it.
 func (c *Client) Tools(ctx context.Context) iter.Seq2[mcp.Tool, error] {
-	return pages(ctx, c, mcp.MethodListTools, func(r *mcp.ListToolsResult, asOf int) []mcp.Tool {
+	return pages(ctx, c, mcp.MethodListTools, func(r *mcp.ListToolsResult, asOf moment) []mcp.Tool {
 		c.tools.learn(r.Tools, asOf)
 		return r.Tools
 	})
@@ -78,21 +78,21 @@ func (c *Client) Tools(ctx context.Context) iter.Seq2[mcp.Tool, error] {
 
 // Resources yields the server's resources.
 func (c *Client) Resources(ctx context.Context) iter.Seq2[mcp.Resource, error] {
-	return pages(ctx, c, mcp.MethodListResources, func(r *mcp.ListResourcesResult, _ int) []mcp.Resource {
+	return pages(ctx, c, mcp.MethodListResources, func(r *mcp.ListResourcesResult, _ moment) []mcp.Resource {
 		return r.Resources
 	})
 }
 
 // ResourceTemplates yields the server's resource templates.
 func (c *Client) ResourceTemplates(ctx context.Context) iter.Seq2[mcp.ResourceTemplate, error] {
-	return pages(ctx, c, mcp.MethodListResourceTemplates, func(r *mcp.ListResourceTemplatesResult, _ int) []mcp.ResourceTemplate {
+	return pages(ctx, c, mcp.MethodListResourceTemplates, func(r *mcp.ListResourceTemplatesResult, _ moment) []mcp.ResourceTemplate {
 		return r.ResourceTemplates
 	})
 }
 
 // Prompts yields the server's prompts.
 func (c *Client) Prompts(ctx context.Context) iter.Seq2[mcp.Prompt, error] {
-	return pages(ctx, c, mcp.MethodListPrompts, func(r *mcp.ListPromptsResult, _ int) []mcp.Prompt {
+	return pages(ctx, c, mcp.MethodListPrompts, func(r *mcp.ListPromptsResult, _ moment) []mcp.Prompt {
 		return r.Prompts
 	})
 }

@@ -41,13 +41,17 @@ func (c *Client) Pages(ctx context.Context, method string) iter.Seq2[mcp.Result,
 
 // pages yields the items of all pages of a list. Items returns those of a page, and
 // gets what toolBook.asOf said before that was asked for.
-func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf int) []Item) iter.Seq2[Item, error] {
+func pages[Item, Page any](ctx context.Context, c *Client, method string, items func(page *Page, asOf moment) []Item) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		var none Item
-		var asOf int
+		var asOf moment
 		ask := func(cursor mcp.JSON) ([]byte, error) {
 			asOf = c.tools.asOf()
-			return c.page(ctx, method, cursor)
+			raw, kept, err := c.page(ctx, method, cursor)
+			if kept {
+				asOf.count = 0
+			}
+			return raw, err
 		}
 		for raw, err := range c.follow(method, ask) {
 			if err != nil {
@@ -188,18 +192,19 @@ type pageParams struct {
 	Cursor mcp.JSON `json:"cursor,omitzero"`
 }
 
-// page gets a page of a list, from the cache if that is fresh.
-func (c *Client) page(ctx context.Context, method string, cursor mcp.JSON) ([]byte, error) {
+// page gets a page of a list, from the cache if that is fresh. Kept reports that it
+// came from there.
+func (c *Client) page(ctx context.Context, method string, cursor mcp.JSON) (raw []byte, kept bool, _ error) {
 	raw, generation := c.cache.get(method, cursor)
 	if raw != nil {
-		return raw, nil
+		return raw, true, nil
 	}
 	result, err := c.raw(ctx, method, pageParams{cursor}, nil)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if c.cache.put(method, cursor, &result, generation) {
 		c.watch()
 	}
-	return result.Raw(), nil
+	return result.Raw(), false, nil
 }

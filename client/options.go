@@ -69,7 +69,8 @@ type Options struct {
 
 	// Repeat says which tools may be called again when it is not known whether
 	// a call was executed. Nil stands for those that are annotated as read-only
-	// or idempotent.
+	// or idempotent. It is asked when tools are listed, which the client does
+	// itself before it repeats a call of one that was listed before.
 	Repeat func(tool *mcp.Tool) bool
 	// Output says what becomes of a result of [Client.CallTool] that is not as
 	// the tool's output schema has it, if that is known from a list. Default

@@ -37,6 +37,9 @@ func (c *Client) handle(ctx context.Context, req *mcp.Request, caller *guardedCa
 	if err != nil {
 		return mcp.Result{}, first.followedBy(err)
 	}
+	if first.hinted && !c.stillRepeatable(ctx, edge, &first) {
+		return mcp.Result{}, first.ended(ctx)
+	}
 	result, err = edge.Handle(ctx, req, caller)
 	if err != nil {
 		return mcp.Result{}, first.followedBy(err)
@@ -59,6 +62,8 @@ type failure struct {
 	edge       transport.Edge
 	generation int
 	err        error
+	hinted     bool   // only what a list said of a tool lets it be made again
+	at         moment // when it failed
 }
 
 // mayFollow reports whether the call may be made once more, when it is time for
@@ -127,7 +132,7 @@ const endingWait = time.Second
 // that goes on, as over HTTP, is made again over that.
 func (c *Client) afterLoss(ctx context.Context, f *failure, outcome mcp.Outcome) bool {
 	if outcome == mcp.MaybeExecuted {
-		return c.mayRepeat(f.req)
+		return c.mayRepeat(f)
 	}
 	if outcome != mcp.NotSent {
 		return false
@@ -155,7 +160,7 @@ func (c *Client) afterDoubt(ctx context.Context, f *failure) bool {
 		return false
 	}
 	c.link.drop(f.generation, f.err)
-	return c.mayRepeat(f.req)
+	return c.mayRepeat(f)
 }
 
 // confirmed reports whether the answer to a question of afterDoubt shows that the server
@@ -218,14 +223,15 @@ func retryAfter(e *streamable.StatusError) (time.Duration, bool) {
 
 // mayRepeat reports whether doing twice what a request asks for does no harm. A
 // subscription that was acknowledged is not repeated for other reasons.
-func (c *Client) mayRepeat(req *mcp.Request) bool {
-	switch req.Method {
+func (c *Client) mayRepeat(f *failure) bool {
+	switch f.req.Method {
 	case mcp.MethodDiscover, mcp.MethodListTools, mcp.MethodListPrompts, mcp.MethodListResources,
 		mcp.MethodListResourceTemplates, mcp.MethodReadResource, mcp.MethodGetPrompt, mcp.MethodComplete, mcp.MethodPing,
 		mcp.MethodListen:
 		return true
 	case mcp.MethodCallTool:
-		name, _ := req.Params.LookupString("name")
+		f.hinted, f.at = true, c.tools.asOf()
+		name, _ := f.req.Params.LookupString("name")
 		return c.tools.repeatable(name)
 	}
 	return false

@@ -14,11 +14,20 @@ type toolBook struct {
 	repeat func(*mcp.Tool) bool // set at construction, like keep
 	keep   bool                 // output schemas
 
+	listing chan struct{} // holds one value while tools are listed for the sake of a call
+
 	mu      sync.Mutex
-	tools   map[string]bool    // those that may be called twice; guarded by mu, like what follows
+	tools   map[string]moment  // those that may be called twice, and as of when; guarded by mu, like what follows
 	outputs map[string]*output // by tool
 	bytes   int                // of all output schemas
-	changes int                // how often something was forgotten
+	now     moment
+}
+
+// A moment is when a list was asked for, in what counts for a toolBook. That of a list
+// out of the cache has no count.
+type moment struct {
+	changes int // how often something had been forgotten
+	count   int // of such moments
 }
 
 // Bounds of what is remembered. Further tools, and those with longer names, are not
@@ -45,25 +54,27 @@ func (o *output) schema() (*schema.Schema, error) {
 
 func (b *toolBook) init(o *Options) {
 	b.repeat, b.keep = o.Repeat, o.Output != IgnoreOutput
+	b.listing = make(chan struct{}, 1)
 	b.forget()
 }
 
 // asOf returns what learn wants to know of a list that is asked for after it.
-func (b *toolBook) asOf() int {
+func (b *toolBook) asOf() moment {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.changes
+	b.now.count++
+	return b.now
 }
 
 // learn takes up what a list says, unless something was forgotten since.
-func (b *toolBook) learn(tools []mcp.Tool, asOf int) {
+func (b *toolBook) learn(tools []mcp.Tool, asOf moment) {
 	may := make([]bool, len(tools))
 	for i := range tools {
 		may[i] = b.repeat(&tools[i]) // without mu, which whoever reads from the server takes
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.changes != asOf {
+	if b.now.changes != asOf.changes {
 		return
 	}
 	for i := range tools {
@@ -71,10 +82,10 @@ func (b *toolBook) learn(tools []mcp.Tool, asOf int) {
 		if len(tool.Name) > maxToolName {
 			continue
 		}
-		if may[i] && len(b.tools) < maxToolBook {
-			b.tools[tool.Name] = true
-		} else if !may[i] {
+		if !may[i] {
 			delete(b.tools, tool.Name)
+		} else if _, known := b.tools[tool.Name]; known || len(b.tools) < maxToolBook {
+			b.tools[tool.Name] = asOf
 		}
 		if b.keep {
 			b.learnOutput(tool)
@@ -104,8 +115,8 @@ func (b *toolBook) learnOutput(tool *mcp.Tool) {
 func (b *toolBook) forget() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.changes++
-	b.tools = make(map[string]bool)
+	b.now.changes++
+	b.tools = make(map[string]moment)
 	b.outputs, b.bytes = make(map[string]*output), 0
 }
 
@@ -114,14 +125,25 @@ func (b *toolBook) forget() {
 func (b *toolBook) forgetOutputs() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.changes++
+	b.now.changes++
 	b.outputs, b.bytes = make(map[string]*output), 0
 }
 
+// repeatable reports whether a tool may be called twice, as far as is known.
 func (b *toolBook) repeatable(name string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.tools[name]
+	_, may := b.tools[name]
+	return may
+}
+
+// repeatableSince reports whether a list says so that was asked for after a moment, and
+// of the connection that there is now.
+func (b *toolBook) repeatableSince(name string, since moment) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	asOf, may := b.tools[name]
+	return may && asOf.count > since.count && asOf.changes == b.now.changes
 }
 
 // output returns a tool's output schema, nil if none is known.
