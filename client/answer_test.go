@@ -433,7 +433,7 @@ func TestCloseEndsCallsWhoseUserIsAsked_P1(t *testing.T) {
 	}{
 		{"in a round", asks(mcp.Modern), false, true},
 		{"in the call", asks(mcp.Legacy), false, false},
-		{"before it", required, false, false},
+		{"before it", required, false, true},
 		{"at the page", required, true, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -461,50 +461,6 @@ func TestCloseEndsCallsWhoseUserIsAsked_P1(t *testing.T) {
 					}
 				case <-ctx.Done():
 					t.Fatal("the call goes on")
-				}
-			})
-		})
-	}
-}
-
-// TestPagesThatALegacyServerRequires_B148 are opened once each, and then waited for.
-func TestPagesThatALegacyServerRequires_B148(t *testing.T) {
-	const pages = `{"code":-32042,"message":"first","data":{"elicitations":[` +
-		`{"mode":"url","elicitationId":"1","message":"?","url":"https://a.example/"},{"mode":"url","elicitationId":"2","message":"?","url":"https://b.example/"}]}}`
-	for _, tt := range []struct {
-		name   string
-		urls   bool // the user takes URLs
-		answer mcp.ElicitAction
-		data   string
-		done   int // attempts after which the user is done
-		asked  int
-		ok     bool
-	}{
-		{"opened", true, mcp.Accept, pages, 1, 2, true},
-		{"opened, and it takes a while", true, mcp.Accept, pages, 6, 2, true},
-		{"never done", true, mcp.Accept, pages, 1000, 2, false},
-		{"declined", true, mcp.Decline, pages, 1000, 1, false},
-		{"not declared", false, mcp.Accept, pages, 1000, 0, false},
-		{"no pages", true, mcp.Accept, `{"code":-32042,"message":"first"}`, 1000, 0, false},
-		{"another error", true, mcp.Accept, strings.Replace(pages, "-32042", "-32043", 1), 1000, 0, false},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := newStation(mcp.Legacy)
-				attempts, asked := 0, 0
-				s.ask(func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
-					if attempts++; attempts > tt.done {
-						return text("done"), nil
-					}
-					return mcp.Result{}, peerError(tt.data)
-				})
-				c := connect(t, s, &client.Options{ElicitURL: tt.urls, Elicit: func(_ context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-					asked++
-					return &mcp.ElicitResult{Action: tt.answer}, nil
-				}})
-				got, err := told(t, c)
-				if (got == "done") != tt.ok || !tt.ok && !jsonrpc.FromPeer(err) || asked != tt.asked || attempts > client.MaxRounds+1 {
-					t.Errorf("%q, %v; asked %d times in %d attempts", got, err, asked, attempts)
 				}
 			})
 		})

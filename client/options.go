@@ -36,7 +36,9 @@ type Options struct {
 	// (params.Mode says which, as far as ElicitURL allows it). Nil declares that
 	// nobody can be asked.
 	Elicit func(ctx context.Context, params *mcp.ElicitParams) (*mcp.ElicitResult, error)
-	// ElicitURL declares that Elicit also takes URLs.
+	// ElicitURL declares that Elicit also takes URLs. It is asked once for each URL
+	// of a call, which then waits for up to [MaxPageWait] while its server wants that
+	// one.
 	ElicitURL bool
 	// ElicitDone is told that what a user was to do at a URL is done, with the id
 	// that Elicit got ([mcp.ElicitParams].ElicitationID): once for each, if the

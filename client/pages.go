@@ -2,80 +2,79 @@ package client
 
 import (
 	"context"
-	"errors"
-	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/visit"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// Waits before a call is made again whose pages have all been opened, while the user
-// is not done with them.
-const (
-	minPageWait = time.Second
-	maxPageWait = 15 * time.Second
-)
-
-// visits are the pages that the user had to open for one call: some legacy servers
-// refuse it until then (2025-11-25, client/elicitation, URL Elicitation Required).
+// visits are the pages that the user was asked to open for one call.
 type visits struct {
-	client       *Client
-	elicitations *elicitations
-	opened       map[string]bool // by URL
-	pause        backoff
-	done         <-chan struct{} // closed when a page has been completed since the last attempt
+	visit.Pages
+	done <-chan struct{} // closed when a page has been completed since the last attempt began
 }
 
-// open has the user open the pages that an error names, each once, and reports
-// whether the call can be made again.
-func (v *visits) open(ctx context.Context, capabilities []byte, refusal error, caller *guardedCaller) bool {
+// openPages has the user open the pages without which a legacy server refuses the call,
+// each once, or waits for the user to be done with them.
+func (d *dialogue) openPages(ctx context.Context, refusal error) error {
+	required := requiredPages(refusal)
+	urls := make([]string, len(required))
+	for i := range required {
+		urls[i] = visit.URL(&required[i])
+	}
+	d.visits.Retain(urls)
 	asked := false
-	questions := pagesOf(refusal)
-	defer func() { v.done = v.elicitations.completion() }() // while the call is made again, too
-	for i := range questions {
-		url, _ := questions[i].Params.LookupString("url")
-		if v.opened[url] {
+	for i := range required {
+		if d.visits.Answer(urls[i]) != nil {
 			continue
 		}
-		if !mcp.CanAsk(capabilities, &questions[i]) {
-			return false
+		if !mcp.CanAsk(d.client.link.dialer.opts.Capabilities, &required[i]) {
+			return refusal
 		}
-		answer, err := caller.Ask(ctx, &questions[i])
-		if action, _ := answer.LookupString("action"); err != nil || mcp.ElicitAction(action) != mcp.Accept {
-			return false
+		if !asked {
+			if err := d.count(refusal); err != nil {
+				return err
+			}
 		}
-		if v.opened == nil {
-			v.opened = make(map[string]bool)
+		asked = true
+		answer, err := d.caller.Ask(ctx, &required[i])
+		if ended := d.ended(ctx, refusal); err != nil && ended != nil {
+			return ended
 		}
-		v.opened[url], asked = true, true
+		if err != nil || !d.visits.Keep(urls[i], answer.Raw()) {
+			return refusal
+		}
 	}
-	if asked || len(questions) == 0 {
-		return asked
+	if !asked {
+		return d.waitForPages(ctx, refusal)
 	}
-	v.pause.bound = max(v.pause.bound, minPageWait/2)
-	waiting, done := v.client.untilClosed(ctx)
-	defer done()
-	return sleep(waiting, v.pause.grow(caller.clock.most(maxPageWait)), v.done) || ctx.Err() == nil
+	d.visits.Asked()
+	return nil
 }
 
-// pagesOf returns the questions in the error of a server that wants pages to be
+// waitForPages waits before the server is asked again whether the user is done: until it
+// tells so, if that is sooner. Refusal is the error that it has answered with, nil if it
+// was a result.
+func (d *dialogue) waitForPages(ctx context.Context, refusal error) error {
+	wait, ok := d.visits.Next()
+	if !ok {
+		return visit.TooLong(d.req.Method, refusal)
+	}
+	d.caller.clock.stop() // as while the user is asked
+	defer d.caller.clock.resume()
+	waiting, done := d.client.untilClosed(ctx)
+	defer done()
+	if sleep(waiting, wait, d.visits.done) {
+		return nil
+	}
+	return d.ended(ctx, refusal)
+}
+
+// requiredPages returns the questions in the error of a server that wants pages to be
 // opened, none if it is not one.
-func pagesOf(err error) []mcp.Request {
-	refused, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || refused.Code != jsonrpc.CodeURLElicitationRequired || !jsonrpc.FromPeer(err) {
+func requiredPages(err error) []mcp.Request {
+	if !jsonrpc.FromPeer(err) {
 		return nil
 	}
-	raw, _ := refused.Data.Lookup("elicitations")
-	pages := jsonrpc.Elements(raw)
-	if len(pages) > MaxInputRequests {
-		return nil
-	}
-	questions := make([]mcp.Request, len(pages))
-	for i, page := range pages {
-		questions[i] = mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted(page)}
-		if mode, _ := questions[i].Params.LookupString("mode"); mode != mcp.ElicitURL {
-			return nil
-		}
-	}
-	return questions
+	return visit.Required(err, MaxInputRequests)
 }

@@ -2,23 +2,25 @@ package client
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/visit"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // Bounds of calls whose results need input.
 const (
-	// MaxRounds is how often such a call is made again.
+	// MaxRounds is how often such a call is made again, unless it only waits for its
+	// user to be done with pages.
 	MaxRounds = 16
 	// MaxInputRequests is how many questions one result may hold.
 	MaxInputRequests = 64
+	// MaxPageWait is how long a call waits for its user to be done with pages that
+	// the server wants to be opened: ten minutes. Its other limits do not run
+	// meanwhile.
+	MaxPageWait = visit.MaxWait
 )
 
 // Waits before a call is made again whose result asks nothing.
@@ -31,38 +33,89 @@ const (
 // need input (2026-07-28, patterns/mrtr, Client Requirements), or while the server
 // wants pages to be opened first.
 func (c *Client) complete(ctx context.Context, req *mcp.Request, caller *guardedCaller) (mcp.Result, error) {
-	pause := backoff{bound: minRetryWait / 2}
-	pages := visits{elicitations: &c.elicitations, client: c}
-	for round := 0; ; round++ {
-		result, err := c.handle(ctx, req, caller)
-		if round > 0 {
-			err = mcp.Begun(err)
+	result, err := c.handle(ctx, req, caller)
+	if !mcp.MayNeedInput(req.Method) {
+		if err != nil {
+			return result, err
 		}
-		switch {
-		case err == nil && !mcp.MayNeedInput(req.Method):
-			return c.final(req.Method, result, result.Type())
-		case !mcp.MayNeedInput(req.Method):
-			return result, err
-		case err != nil && (round == MaxRounds || !pages.open(ctx, c.link.dialer.opts.Capabilities, err, caller)):
-			return result, err
-		case err == nil:
-			result.Value = result.Indexed()
-			if kind := result.Type(); kind != mcp.InputRequired {
-				return c.final(req.Method, result, kind)
-			}
-			if round == MaxRounds {
-				return mcp.Result{}, &mcp.CallError{
-					Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxRounds", Outcome: mcp.Answered,
-					Public: fmt.Sprintf("the server still needs input after %d rounds", MaxRounds),
-				}
-			}
-			if req, err = c.answered(ctx, req, &result, caller, &pause); err != nil {
-				return mcp.Result{}, err
-			}
+		return c.final(req.Method, result, result.Type())
+	}
+	var d *dialogue
+	for wantsMore(&result, err) {
+		if d == nil {
+			d = &dialogue{client: c, req: req, next: *req, caller: caller, idle: backoff{bound: minRetryWait / 2}}
+		}
+		if err := d.prepare(ctx, &result, err); err != nil {
+			return mcp.Result{}, err
 		}
 		caller.clock.progress()  // the server has shown that it is there
 		caller.used.Store(false) // what follows is a request of its own
+		result, err = c.handle(ctx, &d.next, caller)
+		err = mcp.Begun(err)
 	}
+	if err != nil {
+		return result, err
+	}
+	return c.final(req.Method, result, result.Type())
+}
+
+// wantsMore reports whether a call is to be made again, after what the server wants, and
+// indexes its result.
+func wantsMore(result *mcp.Result, err error) bool {
+	if err != nil {
+		return len(requiredPages(err)) > 0
+	}
+	result.Value = result.Indexed()
+	return result.Type() == mcp.InputRequired
+}
+
+// A dialogue is a call that is made again while its server wants something first.
+type dialogue struct {
+	client *Client
+	req    *mcp.Request // as it was made first
+	next   mcp.Request  // as it is made next
+	caller *guardedCaller
+	rounds int
+	idle   backoff // while the server asks nothing
+	visits visits
+}
+
+// prepare does what the server wants before the next attempt, as it has told by a result
+// or by an error.
+func (d *dialogue) prepare(ctx context.Context, result *mcp.Result, refusal error) error {
+	defer func() { d.visits.done = d.client.elicitations.completion() }()
+	if refusal != nil {
+		return d.openPages(ctx, refusal)
+	}
+	return d.answer(ctx, result)
+}
+
+// count counts one round more. Refusal is the error that the server has answered with,
+// nil if it was a result.
+func (d *dialogue) count(refusal error) error {
+	if d.rounds++; d.rounds <= MaxRounds {
+		return nil
+	}
+	failure := &mcp.CallError{
+		Method: d.req.Method, Kind: mcp.LimitExceeded, Limit: "MaxRounds", Outcome: mcp.Answered,
+		Public: fmt.Sprintf("the server still needs input after %d rounds", MaxRounds),
+	}
+	if refusal != nil {
+		failure.Err = fmt.Errorf("%s: %w", failure.Public, refusal)
+	}
+	return failure
+}
+
+// ended returns the failure of a call that was ended meanwhile, nil if it goes on.
+// Refusal is what the server has answered with, nil for a result.
+func (d *dialogue) ended(ctx context.Context, refusal error) error {
+	switch {
+	case ctx.Err() != nil:
+		return givenUp(ctx, d.req.Method, mcp.Answered, refusal)
+	case d.client.ctx.Err() != nil:
+		return &mcp.CallError{Method: d.req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.Answered, Err: mcp.ErrClosed}
+	}
+	return nil
 }
 
 // final returns the result, of a type, that a call has ended with: "A resultType of
@@ -77,83 +130,6 @@ func (c *Client) final(method string, result mcp.Result, kind string) (mcp.Resul
 		return result, nil
 	}
 	return mcp.Result{}, badReply(method, fmt.Errorf("the result is of the type %.40q, which is none for this call", kind))
-}
-
-// answered returns the request that answers a result which needs input.
-func (c *Client) answered(ctx context.Context, req *mcp.Request, result *mcp.Result, caller *guardedCaller, pause *backoff) (*mcp.Request, error) {
-	var need mcp.InputRequiredResult
-	if err := json.Unmarshal(result.Raw(), &need); err != nil {
-		return nil, badReply(req.Method, err)
-	}
-	state, stateful := result.Lookup("requestState")
-	if !stateful && len(need.InputRequests) == 0 {
-		return nil, badReply(req.Method, errors.New("the result needs input, and does not say which"))
-	}
-	responses, err := c.respond(ctx, req.Method, &need, caller)
-	if err != nil {
-		return nil, err
-	}
-	if len(need.InputRequests) == 0 && !sleep(ctx, pause.grow(caller.clock.most(maxRetryWait)), c.ctx.Done()) {
-		return nil, givenUp(ctx, req.Method, mcp.Answered, nil)
-	}
-	again := *req
-	again.Params = jsonrpc.Edited(&req.Params,
-		jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
-	return &again, nil
-}
-
-// respond answers the questions of a result, all at once. It returns nil if there
-// are none.
-func (c *Client) respond(outer context.Context, method string, need *mcp.InputRequiredResult, caller mcp.Caller) (mcp.JSON, error) {
-	switch n := len(need.InputRequests); {
-	case n == 0:
-		return nil, nil
-	case n > MaxInputRequests:
-		return nil, &mcp.CallError{
-			Method: method, Kind: mcp.LimitExceeded, Limit: "MaxInputRequests", Outcome: mcp.Answered,
-			Public: fmt.Sprintf("the server asks %d questions at once", n),
-		}
-	}
-	var (
-		asking    sync.WaitGroup
-		mu        sync.Mutex
-		responses = make(mcp.Object)
-		failure   error
-	)
-	ctx, cancel := context.WithCancel(outer)
-	defer cancel()
-	for key, question := range need.InputRequests {
-		asking.Go(func() {
-			req := &mcp.Request{Method: question.Method}
-			if question.Params != nil {
-				req.Params = jsonrpc.Trusted(question.Params)
-			}
-			result, err := caller.Ask(ctx, req)
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				if failure == nil {
-					failure = fmt.Errorf("answering %s: %w", question.Method, opaque{err})
-				}
-				cancel() // the other answers would be of no use
-				return
-			}
-			responses[key] = result.Raw()
-		})
-	}
-	asking.Wait()
-	switch {
-	case failure == nil:
-	case outer.Err() != nil:
-		return nil, givenUp(outer, method, mcp.Answered, nil)
-	case c.ctx.Err() != nil:
-		return nil, &mcp.CallError{Method: method, Kind: mcp.ConnectionLost, Outcome: mcp.Answered, Err: mcp.ErrClosed}
-	case errors.Is(failure, mcp.ErrCannotAsk):
-		return nil, &mcp.CallError{Method: method, Kind: mcp.Unsupported, Outcome: mcp.Answered, Err: failure}
-	default:
-		return nil, &mcp.CallError{Method: method, Kind: mcp.Cancelled, Outcome: mcp.Answered, Err: failure}
-	}
-	return mcp.NewJSON(responses)
 }
 
 func badReply(method string, err error) error {

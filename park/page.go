@@ -2,9 +2,9 @@ package park
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
+	"github.com/mcpsplice/mcpsplice/internal/visit"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -17,21 +17,13 @@ const anew = 0
 // pages first (2025-11-25, client/elicitation, URL Elicitation Required Error)
 // into the result by which a modern one does. Other errors stay.
 func (l *Lot) withPages(req *mcp.Request, err error) (mcp.Result, error) {
-	e, ok := errors.AsType[*jsonrpc.Error](err)
-	if !ok || e.Code != jsonrpc.CodeURLElicitationRequired {
+	required := visit.Required(err, MaxQuestions)
+	if len(required) == 0 {
 		return mcp.Result{}, err
 	}
-	raw, _ := e.Data.Lookup("elicitations")
-	pages := jsonrpc.Elements(raw)
-	if len(pages) == 0 || len(pages) > MaxQuestions {
-		return mcp.Result{}, err
-	}
-	questions := make([]*question, len(pages))
-	for i, page := range pages {
-		q := &mcp.Request{Method: mcp.MethodElicit, Params: jsonrpc.Trusted(page)}
-		if mode, _ := q.Params.LookupString("mode"); mode != "url" {
-			return mcp.Result{}, err
-		}
+	questions := make([]*question, len(required))
+	for i := range required {
+		q := &required[i]
 		if !mcp.CanAsk(req.Meta.Capabilities, q) {
 			return mcp.Result{}, mcp.MissingCapability(q)
 		}

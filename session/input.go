@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/visit"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -33,7 +34,7 @@ func (s *Server) complete(ctx context.Context, req *mcp.Request, c *caller) (mcp
 	if !needsInput(req, &result, err) {
 		return result, err
 	}
-	d := dialogue{c: c, req: req, idle: backoff{wait: minRetryWait}, open: backoff{wait: minPageWait}}
+	d := dialogue{c: c, req: req, idle: backoff{wait: minRetryWait}}
 	for {
 		if result.Type() == mcp.TaskCreated {
 			return d.await(ctx, &result)
@@ -57,8 +58,7 @@ type dialogue struct {
 	req    *mcp.Request
 	rounds int
 	idle   backoff // while the server asks nothing
-	open   backoff // while the server waits for pages
-	pages  pages
+	pages  openPages
 }
 
 // next returns the request that answers a result.
@@ -118,7 +118,7 @@ func (d *dialogue) ask(ctx context.Context, questions []inputRequest) error {
 	defer cancel()
 	for i := range questions {
 		q := &questions[i]
-		if q.answer != nil {
+		if q.answer != nil || twin(questions, i) != nil {
 			continue
 		}
 		d.pages.name(q)
@@ -129,7 +129,23 @@ func (d *dialogue) ask(ctx context.Context, questions []inputRequest) error {
 		})
 	}
 	asking.Wait()
+	for i := range questions {
+		if first := twin(questions, i); first != nil {
+			questions[i].answer, questions[i].err = first.answer, first.err
+		}
+	}
 	d.pages.keep(questions)
+	return nil
+}
+
+// twin returns a question before the one at i that asks for the same page, nil if there
+// is none.
+func twin(questions []inputRequest, i int) *inputRequest {
+	for j := range questions[:i] {
+		if url := questions[i].page; url != "" && questions[j].page == url {
+			return &questions[j]
+		}
+	}
 	return nil
 }
 
@@ -139,9 +155,14 @@ type backoff struct {
 }
 
 func (b *backoff) pause(ctx context.Context) error {
-	timer := time.NewTimer(b.wait)
+	wait := b.wait
+	b.wait = min(2*wait, maxRetryWait)
+	return pause(ctx, wait)
+}
+
+func pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	b.wait = min(2*b.wait, maxRetryWait)
 	select {
 	case <-timer.C:
 		return nil
@@ -242,7 +263,7 @@ func readInputRequests(method string, requests *jsonrpc.Value) ([]inputRequest, 
 			return nil, badInput(method, "a question of the server has no method")
 		}
 		q := inputRequest{key: string(key), req: mcp.Request{Method: name, Params: request.Get("params")}}
-		q.page = pageOf(&q.req)
+		q.page = visit.URL(&q.req)
 		questions = append(questions, q)
 	}
 	return questions, nil

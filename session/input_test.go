@@ -272,6 +272,22 @@ func TestPagesAreAskedForOnce(t *testing.T) {
 			s.Close()
 		})
 	})
+	t.Run("twice in a result", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			const question = `{"method":"elicitation/create","params":{"mode":"url","url":"https://a"}}`
+			b := needing(`{"resultType":"input_required","inputRequests":{"p":`+question+`,"q":`+question+`}}`, `{"content":[]}`)
+			s, c := start(t, b)
+			id := open(t, s, c, "https://a", "accept")
+			if got := <-c.out; got != complete(id) {
+				t.Errorf("sent %s", got)
+			}
+			if got, want := b.paramsOf()[1], `{"name":"t","inputResponses":{"p":{"action":"accept"},"q":{"action":"accept"}}}`; got != want {
+				t.Errorf("the answers are %s", got)
+			}
+			<-c.done
+			s.Close()
+		})
+	})
 	t.Run("refused in the end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			calls := 0

@@ -38,6 +38,7 @@ var layout = []row{
 
 	{dir: "jsonrpc", reach: nothing},
 	{dir: "mcp"},
+	{dir: "internal/visit"},
 	{dir: "internal/schema"},
 	{dir: "internal/faulttest"},
 	{dir: "internal/inflight"},
