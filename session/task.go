@@ -99,11 +99,13 @@ func (t *taskWait) run(ctx context.Context) (mcp.Result, error) {
 			}
 		}
 		look = false
+		if !t.task.Over() {
+			if err := t.questions.update(ctx, t); err != nil {
+				return mcp.Result{}, err
+			}
+		}
 		if t.task.Over() {
 			return t.outcome()
-		}
-		if err := t.questions.update(ctx, t); err != nil {
-			return mcp.Result{}, err
 		}
 		t.watch.start(ctx, t)
 	}
