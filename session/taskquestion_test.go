@@ -198,24 +198,34 @@ func TestTaskThatIsToldOf(t *testing.T) {
 			_ = caller.Notify(ctx, told("t1", done))
 			<-ctx.Done()
 			return ctx.Err()
-		}, "[1s 1s] 21s"},
+		}, "[1s 1.1s] 21s"},
 		{"not to its end", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
 			<-time.After(10 * time.Second)
 			return nil
-		}, "[1s 1s 11s 12s] 12s"},
+		}, "[1s 1.1s 11s 12s] 12s"},
 		{"without what it asks", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
 			<-time.After(10 * time.Second)
 			_ = caller.Notify(ctx, told("t1", `"status":"input_required"`))
 			<-ctx.Done()
 			return ctx.Err()
-		}, "[1s 1s 11s 1m11s] 1m11s"},
+		}, "[1s 1.1s 11s 1m11s] 1m11s"},
 		{"not often enough", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
 			<-ctx.Done()
 			return ctx.Err()
-		}, "[1s 1s 1m1s 2m1s] 2m1s"},
+		}, "[1s 1.1s 1m1.1s 2m1.1s] 2m1.1s"},
+		{"much, and nothing that can be used", func(ctx context.Context, caller mcp.Caller) error {
+			_ = caller.Notify(ctx, ack)
+			for range 1000 {
+				<-time.After(time.Millisecond)
+				_ = caller.Notify(ctx, ack)
+				_ = caller.Notify(ctx, told("t1", `"status":"paused"`))
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}, "[1s 1.1s 1.2s 1.3s] 2s"},
 		{"not of this one", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, mcp.Filter{}.Acknowledge())
 			<-ctx.Done()
