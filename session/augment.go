@@ -19,7 +19,7 @@ func (c *Client) callTool(ctx context.Context, req *mcp.Request, caller mcp.Call
 		result, _, err := c.callAsTask(ctx, req, caller)
 		return result, err
 	}
-	result, _, err := c.send(ctx, req, caller, withoutTask...)
+	result, err := c.send(ctx, req, caller, withoutTask...)
 	if !asksForTask(err) || ctx.Err() != nil || c.toolTasks.mayBePlain(ctx, c, name) {
 		return result, err
 	}
@@ -103,7 +103,7 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 		t.task = newTask(t.req, &result, call)
 	}
 	if t.task == nil {
-		c.tasks.made(nil)
+		c.tasks.made(call, nil)
 	}
 	return result, err
 }
@@ -141,7 +141,7 @@ func (t *awaitedTask) result(ctx context.Context, caller mcp.Caller) (mcp.Result
 	}
 	if !t.known {
 		t.known = true
-		c.tasks.made(t.task)
+		c.tasks.made(t.task.call, t.task)
 	}
 	if err != nil {
 		return mcp.Result{}, err

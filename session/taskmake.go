@@ -17,7 +17,7 @@ func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 	}
 	result, call, err := c.sendTask(ctx, req, caller)
 	t := newTask(req, &result, call)
-	c.tasks.made(t)
+	c.tasks.made(call, t)
 	if t != nil && ctx.Err() != nil {
 		c.tasks.forget(t)
 		c.cancelTask(ctx, t)
@@ -35,13 +35,19 @@ func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 	if ctx.Err() != nil {
 		return mcp.Result{}, 0, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
 	}
+	call, err := c.calls.Start(req)
+	if err != nil {
+		return mcp.Result{}, 0, err
+	}
+	c.tasks.begun(call.ID)
 	creating, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	grace := time.AfterFunc(taskCreateWait, func() { stop(context.Cause(ctx)) })
 	grace.Stop()
 	defer grace.Stop()
 	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
-	return c.send(creating, req, caller, edits...)
+	result, err := c.sendCall(creating, call, caller, edits...)
+	return result, call.ID, err
 }
 
 // newTask returns the task that a call has made, nil if its result tells of none.

@@ -34,8 +34,10 @@ type knownTasks struct {
 	first   string                // client that had to do with tasks
 	several bool                  // another one had, too
 	making  int                   // calls that may make one
+	makers  map[int64]bool        // their ids, as far as they have begun
 	waiting []*early              // at most inflight.MaxQueuedMessages
-	going   map[string]int        // ids of messages that have waited, and do not again
+	size    int                   // bytes of waiting, at most inflight.MaxQueuedBytes
+	going   map[about]int         // what messages are about that have waited, and do not again
 }
 
 // A knownTask is one task.
@@ -45,7 +47,8 @@ type knownTask struct {
 	number   uint64         // rises
 	call     int64          // that made it, whose id the server has as progress token
 	token    jsonrpc.ID     // the client's; absent if it wants no progress
-	awaiting *inflight.Call // of ours; nil for a task that its client waits for
+	ours     bool           // made for a client that does not know it, whose call awaits it
+	awaiting *inflight.Call // that call of ours, if it is in flight
 	over     time.Time      // its time to live; zero for no end
 	progress float64        // that the client was told last, if we await the task
 	says     bool           // the server tells progress itself
@@ -119,11 +122,22 @@ func (k *knownTasks) make(req *mcp.Request) error {
 	return nil
 }
 
+// begun says which call it is that may make a task.
+func (k *knownTasks) begun(call int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.makers == nil {
+		k.makers = make(map[int64]bool)
+	}
+	k.makers[call] = true
+}
+
 // made counts a call less that may make a task, which is t, nil if it made none, and
-// has go on what waited for that.
-func (k *knownTasks) made(t *knownTask) {
+// has go on what waited for that. The call is 0 if it has not begun.
+func (k *knownTasks) made(call int64, t *knownTask) {
 	k.mu.Lock()
 	k.making--
+	delete(k.makers, call)
 	if t != nil {
 		k.makeRoom(t.owner)
 		k.last++
@@ -139,7 +153,7 @@ func (k *knownTasks) made(t *knownTask) {
 		k.counts[t.owner]++
 	}
 	k.mu.Unlock()
-	k.goOn(func(e *early) bool { return k.making == 0 || t != nil && e.id == t.id })
+	k.goOn(nil)
 }
 
 // makeRoom forgets a client's oldest task if it has as many as it may. k.mu is held.
@@ -172,8 +186,9 @@ func (t *knownTask) isOver(now time.Time) bool { return !t.over.IsZero() && now.
 
 func (k *knownTasks) forget(t *knownTask) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.remove(t)
+	k.mu.Unlock()
+	k.goOn(nil)
 }
 
 // remove is forget with k.mu held.
@@ -188,11 +203,12 @@ func (k *knownTasks) remove(t *knownTask) {
 	}
 }
 
-// attach has what concerns a task go to a call of ours, nil for none.
+// attach has what concerns a task of ours go to a call, nil for none at the moment.
 func (k *knownTasks) attach(t *knownTask, call *inflight.Call) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	t.awaiting = call
+	t.ours, t.awaiting = true, call
+	k.mu.Unlock()
+	k.goOn(nil)
 }
 
 // find returns whose a task of the server is, and the call of ours that awaits it,
@@ -207,23 +223,25 @@ func (k *knownTasks) find(id string) (owner string, awaiting *inflight.Call, ok 
 	return t.owner, t.awaiting, true
 }
 
-// isAwaited reports whether a call of ours awaits a task.
-func (k *knownTasks) isAwaited(id string) bool {
-	_, awaiting, _ := k.find(id)
-	return awaiting != nil
+// isOurs reports whether a task was made for a client that does not know it.
+func (k *knownTasks) isOurs(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.byID[id]
+	return t != nil && t.ours
 }
 
-// progressOf returns whose the task is that a call made, and its progress token. That
+// progressOf returns the id of the task that a call made, and its progress token. That
 // is absent if the client is to be told nothing of this progress, which must rise.
-func (k *knownTasks) progressOf(call int64, progress float64) (owner string, awaiting *inflight.Call, token jsonrpc.ID) {
+func (k *knownTasks) progressOf(call int64, progress float64) (id string, token jsonrpc.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.byCall[call]
-	if t == nil || t.awaiting != nil && !t.says && progress <= t.progress {
-		return "", nil, jsonrpc.ID{}
+	if t == nil || t.ours && !t.says && progress <= t.progress {
+		return "", jsonrpc.ID{}
 	}
 	t.says = true
-	return t.owner, t.awaiting, t.token
+	return t.id, t.token
 }
 
 // count returns the progress that a new state of an awaited task stands for, and the

@@ -126,17 +126,17 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 }
 
 // Progress gives a progress notification to the call whose id the peer was given
-// as token, under the token of the client. It is dropped if there is none, which
-// Progress reports, or if the client has given none.
+// as token, under the token of the client. It is dropped if there is none, or if that
+// has its response, both of which Progress reports, or if the client has given none.
 func (c *Calls) Progress(n *mcp.Notification) bool {
 	call, _ := c.Find(mcp.ProgressToken(&n.Params))
 	if call == nil {
 		return false
 	}
-	if !call.token.IsZero() {
-		call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	if call.token.IsZero() {
+		return true
 	}
-	return true
+	return call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
 }
 
 // only returns the one call in flight that waits for a response.
