@@ -93,7 +93,7 @@ func notRefused(err error) error {
 // create makes the call. It leaves t.task nil if no task has come of it.
 func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	c := t.client
-	if err := c.tasks.make(t.req); err != nil {
+	if err := c.expectTask(t.req); err != nil {
 		return mcp.Result{}, err
 	}
 	life := strconv.AppendInt(nil, min(c.opts.MaxTaskWait, DefaultMaxTaskWait).Milliseconds(), 10)

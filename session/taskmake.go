@@ -12,7 +12,7 @@ import (
 // makeTask makes a call that its client wants to be a task, and keeps whose that is.
 // Nobody hears of a task whose call was given up meanwhile: it is told to stop.
 func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if err := c.tasks.make(req); err != nil {
+	if err := c.expectTask(req); err != nil {
 		return mcp.Result{}, err
 	}
 	result, call, err := c.sendTask(ctx, req, caller)
@@ -23,6 +23,16 @@ func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 		c.cancelTask(ctx, t)
 	}
 	return result, err
+}
+
+// expectTask counts a call more that may make a task. Clients that are gone do not keep
+// others from that.
+func (c *Client) expectTask(req *mcp.Request) error {
+	err := c.tasks.make(req)
+	if err != nil && c.tasks.forgetAbsent(c.calls.Clients()) {
+		err = c.tasks.make(req)
+	}
+	return err
 }
 
 // taskCreateWait is how long a call that makes a task goes on when nobody wants it

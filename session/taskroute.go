@@ -23,10 +23,18 @@ func (c *Client) taskRequest(ctx context.Context, req *mcp.Request, caller mcp.C
 		}
 		return result, err
 	}
-	if err := c.tasks.check(req); err != nil {
+	old, err := c.tasks.check(req)
+	if err != nil && !c.capabilities.TaskTools {
+		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found") // as the server would say
+	}
+	if err != nil {
 		return mcp.Result{}, err
 	}
-	return c.send(ctx, req, caller)
+	result, err := c.send(ctx, req, caller)
+	if task, ok := mcp.ReadTask(&req.Params); old && ok && err == nil {
+		c.tasks.found(&knownTask{id: task.ID, owner: req.Meta.ClientKey(), over: overAt(DefaultMaxTaskWait)})
+	}
+	return result, err
 }
 
 // isTaskRequest reports whether a request is about a task.

@@ -267,6 +267,19 @@ func (c *Calls) Listening(may func(*Call) bool) (found []*Call, several bool) {
 	return found, several
 }
 
+// Clients returns the keys of the clients that have calls in flight.
+func (c *Calls) Clients() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keys := make(map[string]bool)
+	for _, call := range c.calls {
+		if !call.own {
+			keys[call.client()] = true
+		}
+	}
+	return keys
+}
+
 // Missed tells the listen calls in flight that notifications for them may have been
 // lost, as far as their callers want to know ([Prompt]).
 func (c *Calls) Missed() {
