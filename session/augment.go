@@ -16,15 +16,16 @@ import (
 func (c *Client) callTool(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	name, _ := req.Params.LookupString("name")
 	if c.toolTasks.required(ctx, c, name) {
-		return c.callAsTask(ctx, req, caller)
+		result, _, err := c.callAsTask(ctx, req, caller)
+		return result, err
 	}
-	result, _, err := c.send(ctx, req, caller, withoutTask...)
+	result, err := c.send(ctx, req, caller, withoutTask...)
 	if !asksForTask(err) || ctx.Err() != nil || c.toolTasks.mayBePlain(ctx, c, name) {
 		return result, err
 	}
 	// It has not been executed.
-	result, err = c.callAsTask(ctx, req, caller)
-	if !asksForTask(err) {
+	result, made, err := c.callAsTask(ctx, req, caller)
+	if made || err == nil {
 		c.toolTasks.require(name)
 	}
 	return result, err
@@ -49,26 +50,26 @@ type awaitedTask struct {
 	known  bool // to the client's tasks
 }
 
-// callAsTask calls a tool as a task and returns what that results in. However it
-// ends, a task that goes on is told to stop.
-func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+// callAsTask calls a tool as a task and returns what that results in, and whether a task
+// has been made. However it ends, a task that goes on is told to stop.
+func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (result mcp.Result, made bool, err error) {
 	t := &awaitedTask{client: c, req: req}
 	clock := startTaskClock(ctx, req.Method, c.opts.MaxTaskWait)
-	result, err := t.create(ctx, caller)
+	result, err = t.create(ctx, caller)
 	if t.task == nil {
 		_ = clock.stop(nil)
-		return result, err
+		return result, false, err
 	}
 	defer func() { c.tasks.forget(t.task) }()
 	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
 	err = notRefused(err)
 	if err == nil || jsonrpc.FromPeer(err) {
 		_ = clock.stop(nil) // in vain, if at all
-		return mcp.Result{Value: mcp.WithRelatedTask(&result.Value, "")}, err
+		return mcp.Result{Value: mcp.WithRelatedTask(&result.Value, "")}, true, err
 	}
 	err = clock.stop(err)
 	c.cancelTask(ctx, t.task)
-	return mcp.Result{}, ofCall(req.Method, err)
+	return mcp.Result{}, true, ofCall(req.Method, err)
 }
 
 // notRefused returns the error of a request for a task's result. Such an error is the
@@ -92,7 +93,7 @@ func notRefused(err error) error {
 // create makes the call. It leaves t.task nil if no task has come of it.
 func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result, error) {
 	c := t.client
-	if err := c.tasks.make(t.req); err != nil {
+	if err := c.expectTask(t.req); err != nil {
 		return mcp.Result{}, err
 	}
 	life := strconv.AppendInt(nil, min(c.opts.MaxTaskWait, DefaultMaxTaskWait).Milliseconds(), 10)
@@ -102,7 +103,7 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 		t.task = newTask(t.req, &result, call)
 	}
 	if t.task == nil {
-		c.tasks.made(nil)
+		c.tasks.made(call, nil)
 	}
 	return result, err
 }
@@ -140,7 +141,7 @@ func (t *awaitedTask) result(ctx context.Context, caller mcp.Caller) (mcp.Result
 	}
 	if !t.known {
 		t.known = true
-		c.tasks.made(t.task)
+		c.tasks.made(t.task.call, t.task)
 	}
 	if err != nil {
 		return mcp.Result{}, err

@@ -239,6 +239,29 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 			}
 		}
 	})
+	t.Run("an error that says too little", func(t *testing.T) {
+		// The tool that is in no list can be called in one way only, which the second
+		// call finds out.
+		n := 0
+		w := newWire(func(call *inflight.Call, method, params string) {
+			switch task := strings.Contains(params, `"task":{`); {
+			case method == mcp.MethodListTools:
+				refuse(call, jsonrpc.CodeInternalError)
+			case method == mcp.MethodCallTool && n == 0 && !task:
+				n++
+				refuse(call, jsonrpc.CodeInvalidRequest)
+			case method == mcp.MethodCallTool && task:
+				refuse(call, jsonrpc.CodeInternalError)
+			default:
+				tasking(call, method, params)
+			}
+		})
+		c := toTasks(t, w)
+		if _, err := c.Handle(t.Context(), toolNamed(modernRev, "plain", ""), mcp.NoCaller{}); codeOf(err) != jsonrpc.CodeInternalError {
+			t.Errorf("got %v", err)
+		}
+		call(t, c, "plain")
+	})
 	t.Run("a server that does not list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWire(func(call *inflight.Call, method, params string) {

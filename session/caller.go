@@ -31,7 +31,8 @@ func (c *caller) Notify(ctx context.Context, n *mcp.Notification) error {
 	case mcp.NotificationAcknowledged:
 		return nil
 	case mcp.NotificationProgress:
-		if c.req.Meta.ProgressToken.IsZero() {
+		// The wait for a task's result has that of the call which made the task.
+		if c.req.Meta.ProgressToken.IsZero() && c.req.Method != mcp.MethodTaskResult {
 			return nil
 		}
 		raw, _ := n.Params.Lookup("progress")

@@ -182,6 +182,9 @@ func NoCommonRevision(supported []mcp.Revision) error {
 // Handle implements [mcp.Handler].
 func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if req.Notification {
+		if req.Method == mcp.NotificationTaskStatus && !c.tasks.mayTell(req) {
+			return mcp.Result{}, nil
+		}
 		params := mcp.ForLegacy(req, jsonrpc.ID{})
 		return mcp.Result{}, c.wire.Notify(ctx, req.Method, &params)
 	}
@@ -213,8 +216,7 @@ func (c *Client) forward(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	if c.capabilities.TaskTools {
 		return c.withTasks(ctx, req, caller)
 	}
-	result, _, err := c.send(ctx, req, caller)
-	return result, err
+	return c.send(ctx, req, caller)
 }
 
 // withTasks makes a request to a server whose tools can be called as tasks.
@@ -228,21 +230,26 @@ func (c *Client) withTasks(ctx context.Context, req *mcp.Request, caller mcp.Cal
 			return c.callTool(ctx, req, caller)
 		}
 	}
-	result, _, err := c.send(ctx, req, caller)
+	result, err := c.send(ctx, req, caller)
 	if err == nil && req.Method == mcp.MethodListTools {
 		c.toolTasks.learn(&result)
 	}
 	return result, err
 }
 
-// send makes a request, whose progress comes under the id of its call. It returns
-// that id as well.
-func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, int64, error) {
+// send makes a request, whose progress comes under the id of its call.
+func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
 	call, err := c.calls.Start(req)
 	if err != nil {
-		return mcp.Result{}, 0, err
+		return mcp.Result{}, err
 	}
+	return c.sendCall(ctx, call, caller, edits...)
+}
+
+// sendCall is send for a call that has been started, which it ends.
+func (c *Client) sendCall(ctx context.Context, call *inflight.Call, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
 	defer call.End()
+	req := call.Request
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
 		token = call.WireID()
@@ -252,7 +259,7 @@ func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, 
 	if err != nil && mcp.OutcomeOf(err) == mcp.NotSent {
 		call.Finish(err) // or it would count as one that was left
 	}
-	return result, call.ID, err
+	return result, err
 }
 
 // Unattributed returns how many questions of the server were refused because they

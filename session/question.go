@@ -63,12 +63,12 @@ func (c *Client) TakeUp(m *jsonrpc.Message) (put func(ctx context.Context, on *i
 // the call on whose stream it came, nil if it came on none.
 func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
 	id := mcp.RelatedTask(&q.req.Params)
-	if id != "" && c.tasks.awaits(id, func() { c.assign(ctx, q, on) }) {
+	if id != "" && c.tasks.awaits(about{id: id}, len(q.req.Params.Raw()), func() { c.assign(ctx, q, on) }) {
 		return
 	}
 	var asked, several bool
 	if call, known := c.callFor(id); known {
-		if c.tasks.isAwaited(id) {
+		if c.tasks.isOurs(id) {
 			q.task, q.req.Params = id, mcp.WithRelatedTask(&q.req.Params, "")
 		}
 		asked = call != nil && c.ask(ctx, q, call) // on whatever stream it came (2025-11-25, tasks)

@@ -188,10 +188,22 @@ func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
 		for _, call := range listeners {
 			call.Notify(n)
 		}
+	case mcp.NotificationTaskStatus:
+		c.taskNews(n, on)
 	default:
-		if n.Method != mcp.NotificationTaskStatus || !c.taskStatus(n) {
-			c.foreign(n, on)
-		}
+		c.foreign(n, on)
+	}
+}
+
+// taskNews takes news of a task, for which its client is found. What is said of one that
+// nobody has made is as any other notification.
+func (c *Client) taskNews(n *mcp.Notification, on *inflight.Call) {
+	a := about{id: mcp.TaskID(&n.Params)}
+	if a.id != "" && c.tasks.awaitsNews(a, len(n.Params.Raw()), func() { c.taskNews(n, on) }) {
+		return
+	}
+	if !c.taskStatus(n) {
+		c.foreign(n, on)
 	}
 }
 
@@ -265,7 +277,11 @@ func (c *Client) sessionListeners() (call *inflight.Call, several bool) {
 func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
 	text, _ := n.Params.LookupString("level")
 	wants := func(req *mcp.Request) bool { return wantsLog(req, mcp.Level(text)) }
-	if call, known := c.callFor(mcp.RelatedTask(&n.Params)); known {
+	a := about{id: mcp.RelatedTask(&n.Params)}
+	if a.id != "" && c.tasks.awaitsNews(a, len(n.Params.Raw()), func() { c.logMessage(n, on) }) {
+		return
+	}
+	if call, known := c.callFor(a.id); known {
 		on = call
 		if on == nil {
 			return

@@ -37,7 +37,8 @@ type taskWait struct {
 	state     mcp.Result // as last seen
 	task      mcp.Task   // what state says
 	clock     *taskClock
-	failures  int // of polling, in a row
+	failures  int       // of polling, in a row
+	looked    time.Time // when the server was last asked
 	questions taskQuestions
 	progress  taskProgress
 	watch     taskWatch
@@ -99,11 +100,13 @@ func (t *taskWait) run(ctx context.Context) (mcp.Result, error) {
 			}
 		}
 		look = false
+		if !t.task.Over() {
+			if err := t.questions.update(ctx, t); err != nil {
+				return mcp.Result{}, err
+			}
+		}
 		if t.task.Over() {
 			return t.outcome()
-		}
-		if err := t.questions.update(ctx, t); err != nil {
-			return mcp.Result{}, err
 		}
 		t.watch.start(ctx, t)
 	}
@@ -125,7 +128,11 @@ func (t *taskWait) pause(ctx context.Context) (look bool, err error) {
 		case a := <-t.questions.answered:
 			return false, t.questions.take(ctx, t, a)
 		case news := <-t.watch.news:
-			return !t.see(&news) || t.asksUnsaid(), nil
+			if t.see(&news) && !t.asksUnsaid() {
+				return false, nil
+			}
+			// A server that tells much and says nothing is not asked more often for that.
+			timer.Reset(max(0, time.Until(t.looked.Add(MinTaskPoll))))
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
@@ -146,6 +153,7 @@ func (t *taskWait) interval() time.Duration {
 
 // poll asks the server how the task is.
 func (t *taskWait) poll(ctx context.Context) error {
+	t.looked = time.Now()
 	result, err := t.handle(ctx, mcp.MethodGetTask)
 	if err == nil {
 		t.failures = 0

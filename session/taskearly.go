@@ -7,9 +7,18 @@ import (
 	"github.com/mcpsplice/mcpsplice/internal/inflight"
 )
 
-// An early is a message about a task that may be being made.
-type early struct {
+// An about is what a message is about: a task by its id, or what comes of a call of ours
+// by that call's.
+type about struct {
 	id   string
+	call int64
+}
+
+// An early is a message about a task that may be being made, or that nobody awaits just
+// now.
+type early struct {
+	about
+	size int // bytes
 	goOn func()
 	late *time.Timer
 }
@@ -18,48 +27,73 @@ type early struct {
 // servers may not send that before they have the answer.
 const taskNameWait = 5 * time.Second
 
-// awaits keeps f until it is known whether a task is being made, no longer than
-// taskNameWait, and reports whether that can be: a server may ask about a task before who
-// made it has been told.
-func (k *knownTasks) awaits(id string, f func()) bool {
+// maxEarlyNews is how many notifications may wait besides questions, for which the rest
+// of inflight.MaxQueuedMessages is kept.
+const maxEarlyNews = inflight.MaxQueuedMessages / 2
+
+// awaits keeps a question of size bytes, which f puts, until it is known whether a task is
+// being made, no longer than taskNameWait, and reports whether that can be: a server may
+// ask about a task before who made it has been told.
+func (k *knownTasks) awaits(a about, size int, f func()) bool {
+	return k.keep(&early{about: a, size: size, goOn: f}, inflight.MaxQueuedMessages)
+}
+
+// awaitsNews is awaits for a notification: who made the task may not have taken up yet
+// what the server has said just before.
+func (k *knownTasks) awaitsNews(a about, size int, f func()) bool {
+	return k.keep(&early{about: a, size: size, goOn: f}, maxEarlyNews)
+}
+
+func (k *knownTasks) keep(e *early, most int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.byID[id] != nil || k.making == 0 || k.going[id] > 0 || len(k.waiting) >= inflight.MaxQueuedMessages {
+	if !k.isUnclear(e.about) || k.going[e.about] > 0 || len(k.waiting) >= most ||
+		len(k.waiting) > 0 && k.size+e.size > inflight.MaxQueuedBytes {
 		return false
 	}
-	e := &early{id: id, goOn: f}
-	e.late = time.AfterFunc(taskNameWait, func() {
-		k.goOn(func(other *early) bool { return other == e })
-	})
+	e.late = time.AfterFunc(taskNameWait, func() { k.goOn(e) })
 	k.waiting = append(k.waiting, e)
+	k.size += e.size
 	return true
 }
 
-// goOn has those messages go on that need wait no longer, which ready says with k.mu
-// held.
-func (k *knownTasks) goOn(ready func(*early) bool) {
-	for _, e := range k.release(ready) {
+// isUnclear reports whether it will show soon whom a message is for. k.mu is held.
+func (k *knownTasks) isUnclear(a about) bool {
+	if a.call != 0 {
+		return k.makers[a.call]
+	}
+	if t := k.byID[a.id]; t != nil {
+		return t.ours && t.awaiting == nil
+	}
+	return k.making > 0
+}
+
+// goOn has those messages go on that need wait no longer, and one that does not in any
+// case, nil for none.
+func (k *knownTasks) goOn(late *early) {
+	for _, e := range k.release(late) {
 		e.goOn()
 		k.mu.Lock()
-		if k.going[e.id]--; k.going[e.id] == 0 {
-			delete(k.going, e.id)
+		if k.going[e.about]--; k.going[e.about] == 0 {
+			delete(k.going, e.about)
 		}
 		k.mu.Unlock()
 	}
 }
 
 // release returns the messages that are to go on.
-func (k *knownTasks) release(ready func(*early) bool) (released []*early) {
+func (k *knownTasks) release(late *early) (released []*early) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.waiting = slices.DeleteFunc(k.waiting, func(e *early) bool {
-		if !ready(e) {
+		if e != late && k.isUnclear(e.about) {
 			return false
 		}
 		if e.late.Stop(); k.going == nil {
-			k.going = make(map[string]int)
+			k.going = make(map[about]int)
 		}
-		k.going[e.id]++
+		k.going[e.about]++
+		k.size -= e.size
 		released = append(released, e)
 		return true
 	})

@@ -12,17 +12,27 @@ import (
 // makeTask makes a call that its client wants to be a task, and keeps whose that is.
 // Nobody hears of a task whose call was given up meanwhile: it is told to stop.
 func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if err := c.tasks.make(req); err != nil {
+	if err := c.expectTask(req); err != nil {
 		return mcp.Result{}, err
 	}
 	result, call, err := c.sendTask(ctx, req, caller)
 	t := newTask(req, &result, call)
-	c.tasks.made(t)
+	c.tasks.made(call, t)
 	if t != nil && ctx.Err() != nil {
 		c.tasks.forget(t)
 		c.cancelTask(ctx, t)
 	}
 	return result, err
+}
+
+// expectTask counts a call more that may make a task. Clients that are gone do not keep
+// others from that.
+func (c *Client) expectTask(req *mcp.Request) error {
+	err := c.tasks.make(req)
+	if err != nil && c.tasks.forgetAbsent(c.calls.Clients()) {
+		err = c.tasks.make(req)
+	}
+	return err
 }
 
 // taskCreateWait is how long a call that makes a task goes on when nobody wants it
@@ -35,13 +45,19 @@ func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 	if ctx.Err() != nil {
 		return mcp.Result{}, 0, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
 	}
+	call, err := c.calls.Start(req)
+	if err != nil {
+		return mcp.Result{}, 0, err
+	}
+	c.tasks.begun(call.ID)
 	creating, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	grace := time.AfterFunc(taskCreateWait, func() { stop(context.Cause(ctx)) })
 	grace.Stop()
 	defer grace.Stop()
 	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
-	return c.send(creating, req, caller, edits...)
+	result, err := c.sendCall(creating, call, caller, edits...)
+	return result, call.ID, err
 }
 
 // newTask returns the task that a call has made, nil if its result tells of none.

@@ -73,7 +73,7 @@ func readTaskQuestions(t *taskWait) ([]inputRequest, error) {
 // are consistent only after a while (extension tasks, Task Update Requests).
 func (qs *taskQuestions) takeBack(asked []inputRequest) {
 	for key, q := range qs.seen {
-		q.back = !slices.ContainsFunc(asked, func(r inputRequest) bool { return string(r.key) == key })
+		q.back = !slices.ContainsFunc(asked, func(r inputRequest) bool { return r.key == key })
 		if !q.back || q.sent || q.answer != nil {
 			continue
 		}
@@ -84,7 +84,7 @@ func (qs *taskQuestions) takeBack(asked []inputRequest) {
 
 // putNew puts the questions to the client that are new.
 func (qs *taskQuestions) putNew(ctx context.Context, t *taskWait, asked []inputRequest) error {
-	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[string(r.key)] != nil })
+	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[r.key] != nil })
 	t.d.pages.answer(asked)
 	capabilities := t.d.c.session.capabilitiesOfClient()
 	for i := range asked {
@@ -112,7 +112,7 @@ func (qs *taskQuestions) put(ctx context.Context, t *taskWait, q *taskQuestion) 
 	if qs.seen == nil {
 		qs.seen = make(map[string]*taskQuestion)
 	}
-	qs.seen[string(q.key)] = q
+	qs.seen[q.key] = q
 	if q.answer != nil {
 		return nil
 	}
@@ -168,7 +168,9 @@ func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 	}
 	_, err = t.handle(ctx, mcp.MethodUpdateTask, jsonrpc.Edit{Name: "inputResponses", Value: responses})
 	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && jsonrpc.FromPeer(err) {
-		return t.refused(mcp.MethodUpdateTask, refused)
+		if err = nil; qs.stillWanted(ctx, t, answers) {
+			return t.refused(mcp.MethodUpdateTask, refused)
+		}
 	}
 	if err != nil && ctx.Err() == nil {
 		if t.failures++; t.failures < MaxTaskPollFailures {
@@ -179,7 +181,21 @@ func (qs *taskQuestions) send(ctx context.Context, t *taskWait) error {
 		return err
 	}
 	for i := range answers {
-		qs.seen[string(answers[i].key)].sent = true
+		q := qs.seen[answers[i].key]
+		q.sent, q.inputRequest = true, inputRequest{key: q.key} // the rest is of no use any more
 	}
 	return nil
+}
+
+// stillWanted reports whether a task still waits for answers that its server has refused.
+// It may have ended meanwhile, or have had them although the server's word of that got
+// lost.
+func (qs *taskQuestions) stillWanted(ctx context.Context, t *taskWait, answers []inputRequest) bool {
+	if t.poll(ctx) != nil {
+		return true
+	}
+	asked, err := readTaskQuestions(t)
+	return err != nil || slices.ContainsFunc(asked, func(r inputRequest) bool {
+		return slices.ContainsFunc(answers, func(a inputRequest) bool { return a.key == r.key })
+	})
 }

@@ -198,24 +198,34 @@ func TestTaskThatIsToldOf(t *testing.T) {
 			_ = caller.Notify(ctx, told("t1", done))
 			<-ctx.Done()
 			return ctx.Err()
-		}, "[1s 1s] 21s"},
+		}, "[1s 1.1s] 21s"},
 		{"not to its end", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
 			<-time.After(10 * time.Second)
 			return nil
-		}, "[1s 1s 11s 12s] 12s"},
+		}, "[1s 1.1s 11s 12s] 12s"},
 		{"without what it asks", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
 			<-time.After(10 * time.Second)
 			_ = caller.Notify(ctx, told("t1", `"status":"input_required"`))
 			<-ctx.Done()
 			return ctx.Err()
-		}, "[1s 1s 11s 1m11s] 1m11s"},
+		}, "[1s 1.1s 11s 1m11s] 1m11s"},
 		{"not often enough", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, ack)
 			<-ctx.Done()
 			return ctx.Err()
-		}, "[1s 1s 1m1s 2m1s] 2m1s"},
+		}, "[1s 1.1s 1m1.1s 2m1.1s] 2m1.1s"},
+		{"much, and nothing that can be used", func(ctx context.Context, caller mcp.Caller) error {
+			_ = caller.Notify(ctx, ack)
+			for range 1000 {
+				<-time.After(time.Millisecond)
+				_ = caller.Notify(ctx, ack)
+				_ = caller.Notify(ctx, told("t1", `"status":"paused"`))
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		}, "[1s 1.1s 1.2s 1.3s] 2s"},
 		{"not of this one", func(ctx context.Context, caller mcp.Caller) error {
 			_ = caller.Notify(ctx, mcp.Filter{}.Acknowledge())
 			<-ctx.Done()
@@ -243,9 +253,11 @@ func TestTaskThatIsToldOf(t *testing.T) {
 func TestAnswersThatATaskDoesNotGet(t *testing.T) {
 	v := jsonrpc.Trusted([]byte(`{"code":-32602,"message":"too late"}`))
 	lost := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}
+	const success = `{"content":[],"n":1.0}`
 	for _, tt := range []struct {
 		name    string
 		update  func(n int) error
+		refused []string // states of the task from the refusal on
 		updates int
 		want    string
 	}{
@@ -254,9 +266,26 @@ func TestAnswersThatATaskDoesNotGet(t *testing.T) {
 				return lost
 			}
 			return nil
-		}, 3, `{"content":[],"n":1.0}`},
-		{"refused", func(int) error { return jsonrpc.ReadError(&v) }, 1,
+		}, nil, 3, success},
+		{"refused", func(int) error { return jsonrpc.ReadError(&v) }, nil, 1,
 			`error -32603 Internal error: bad reply: the server refuses tasks/update: too late {"mcpsplice":{"kind":"bad reply","outcome":"maybe executed"}}`},
+		{"refused, since it has ended", func(int) error { return jsonrpc.ReadError(&v) }, []string{done}, 1, success},
+		{"refused, since it has failed", func(int) error { return jsonrpc.ReadError(&v) }, []string{`"status":"failed","error":{"code":-7,"message":"why"}`}, 1,
+			`error -7 why `},
+		{"refused, since it has had them", func(n int) error {
+			if n == 1 {
+				return lost
+			}
+			return jsonrpc.ReadError(&v)
+		}, []string{working, working, done}, 2, success},
+		{"refused, since it asks something else", func(n int) error {
+			if n > 1 {
+				return nil
+			}
+			return jsonrpc.ReadError(&v)
+		}, []string{asking(`"b":{"method":"roots/list"}`), done}, 1, success},
+		{"refused, without saying what it asks", func(int) error { return jsonrpc.ReadError(&v) }, []string{`"status":"input_required"`}, 1,
+			`error -32603 Internal error: bad reply: the server refuses tasks/update: too late `},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -265,15 +294,18 @@ func TestAnswersThatATaskDoesNotGet(t *testing.T) {
 				s.update = func() error {
 					updates++
 					err := tt.update(updates)
-					if err == nil {
+					switch {
+					case err == nil:
 						s.states = []string{done}
+					case jsonrpc.FromPeer(err) && tt.refused != nil:
+						s.states = append(s.states[:min(s.n, len(s.states))], tt.refused...)
 					}
 					return err
 				}
 				server, c := callTask(t, s, `{"name":"t"}`)
 				id, _ := c.question(t)
 				server.Answered(scan(t, `{"jsonrpc":"2.0","id":`+id+`,"result":`+accepted+`}`))
-				if got := <-c.done; got != tt.want || updates != tt.updates || len(c.out) > 0 {
+				if got := <-c.done; !strings.HasPrefix(got, tt.want) || updates != tt.updates {
 					t.Errorf("got %s after %d updates", got, updates)
 				}
 				server.Close()

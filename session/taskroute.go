@@ -17,16 +17,23 @@ func (c *Client) taskRequest(ctx context.Context, req *mcp.Request, caller mcp.C
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
 	}
 	if req.Method == mcp.MethodListTasks {
-		result, _, err := c.send(ctx, req, caller)
+		result, err := c.send(ctx, req, caller)
 		if err == nil {
 			result = c.tasks.own(req, result)
 		}
 		return result, err
 	}
-	if err := c.tasks.check(req); err != nil {
+	old, err := c.tasks.check(req)
+	if err != nil && !c.capabilities.TaskTools {
+		err = jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found") // as the server would say
+	}
+	if err != nil {
 		return mcp.Result{}, err
 	}
-	result, _, err := c.send(ctx, req, caller)
+	result, err := c.send(ctx, req, caller)
+	if task, ok := mcp.ReadTask(&req.Params); old && ok && err == nil {
+		c.tasks.found(&knownTask{id: task.ID, owner: req.Meta.ClientKey(), over: overAt(DefaultMaxTaskWait)})
+	}
 	return result, err
 }
 
@@ -41,14 +48,34 @@ func (c *Client) callFor(id string) (call *inflight.Call, known bool) {
 	if !known || call != nil {
 		return call, known
 	}
-	call = c.calls.Of(owner, func(call *inflight.Call) bool {
-		return call.Request.Method == mcp.MethodTaskResult && mcp.TaskID(&call.Request.Params) == id
-	})
+	call = c.waiterFor(owner, id)
 	if call == nil {
 		call = c.listenerOf(owner)
 	}
 	if call == nil {
 		call = c.calls.Of(owner, func(call *inflight.Call) bool { return canCarry(call.Request) })
+	}
+	return call, true
+}
+
+// waiterFor returns the call by which a client waits for the result of a task of its own,
+// nil if there is none.
+func (c *Client) waiterFor(owner, id string) *inflight.Call {
+	return c.calls.Of(owner, func(call *inflight.Call) bool {
+		return call.Request.Method == mcp.MethodTaskResult && mcp.TaskID(&call.Request.Params) == id
+	})
+}
+
+// newsCall returns the call by which the client of a task hears of it, nil for none: one
+// that awaits the task, else the client's session, else the wait for its result. It
+// reports false if the task is not known.
+func (c *Client) newsCall(id string) (call *inflight.Call, known bool) {
+	owner, call, known := c.tasks.find(id)
+	if !known || call != nil {
+		return call, known
+	}
+	if call = c.listenerOf(owner); call == nil {
+		call = c.waiterFor(owner, id)
 	}
 	return call, true
 }
@@ -74,19 +101,16 @@ func (c *Client) listenerOf(owner string) *inflight.Call {
 // no tasks. It reports false if the task is not known.
 func (c *Client) taskStatus(n *mcp.Notification) bool {
 	task, _ := mcp.ReadTask(&n.Params)
-	owner, awaiting, known := c.tasks.find(task.ID)
-	switch {
-	case !known:
-	case awaiting != nil:
-		if count, token := c.tasks.count(task.ID); !token.IsZero() && !task.Over() {
-			awaiting.Notify(newProgress(token, count, task.Message))
-		}
-	default:
-		if listener := c.listenerOf(owner); listener != nil {
-			listener.Notify(n)
-		}
+	call, known := c.newsCall(task.ID)
+	if call == nil {
+		return known
 	}
-	return known
+	if !c.tasks.isOurs(task.ID) {
+		call.Notify(n)
+	} else if count, token := c.tasks.count(task.ID); !token.IsZero() && !task.Over() {
+		call.Notify(newProgress(token, count, task.Message))
+	}
+	return true
 }
 
 // taskProgress gives progress of a call that has become a task to its client, under
@@ -97,16 +121,16 @@ func (c *Client) taskProgress(n *mcp.Notification) {
 	if !ok {
 		return
 	}
+	if c.tasks.awaitsNews(about{call: id}, len(n.Params.Raw()), func() { c.taskProgress(n) }) {
+		return
+	}
 	raw, _ := n.Params.Lookup("progress")
 	progress, _ := strconv.ParseFloat(string(raw), 64)
-	owner, call, token := c.tasks.progressOf(id, progress)
+	task, token := c.tasks.progressOf(id, progress)
 	if token.IsZero() {
 		return
 	}
-	if call == nil {
-		call = c.listenerOf(owner)
-	}
-	if call != nil {
+	if call, _ := c.newsCall(task); call != nil {
 		call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, token)})
 	}
 }

@@ -92,63 +92,211 @@ const errNoTask = "Failed to retrieve task: Task not found (-32602)"
 // TestTasksOfAnEarlierConnection can be had by the only client there is, which may
 // have made them there; not by one of which it is known who it is.
 func TestTasksOfAnEarlierConnection(t *testing.T) {
-	get := func(c *session.Client, client string, p mcp.Principal) error {
-		req := of(client, mcp.MethodGetTask, `{"taskId":"old"}`)
+	get := func(c *session.Client, client, id string, p mcp.Principal) error {
+		req := of(client, mcp.MethodGetTask, `{"taskId":"`+id+`"}`)
 		req.Meta.Principal = p
 		_, err := c.Handle(t.Context(), req, mcp.NoCaller{})
 		return err
 	}
 	alice := mcp.Principal{Issuer: "i", Subject: "alice"}
-	c := toTasks(t, numbered("null"))
-	if err := get(c, "a", mcp.Principal{}); err != nil {
-		t.Error(err)
-	}
-	if err := get(c, "a", alice); codeOf(err) != jsonrpc.CodeInvalidParams {
+	if err := get(toTasks(t, numbered("null")), "a", "old", alice); codeOf(err) != jsonrpc.CodeInvalidParams {
 		t.Errorf("got %v", err)
 	}
-	if result, err := c.Handle(t.Context(), of("a", mcp.MethodListTasks, `{}`), mcp.NoCaller{}); err != nil || !strings.Contains(string(result.Raw()), `"3"`) {
-		t.Errorf("the list is %s, %v", result.Raw(), err)
-	}
-	for _, client := range []string{"b", "a"} {
-		if err := get(c, client, mcp.Principal{}); codeOf(err) != jsonrpc.CodeInvalidParams {
-			t.Errorf("%s got %v", client, err)
+	// A list is not how to learn of them: it is everybody's who comes through us.
+	c := toTasks(t, numbered("null"))
+	listed := func(client, want string) {
+		t.Helper()
+		result, err := c.Handle(t.Context(), of(client, mcp.MethodListTasks, `{}`), mcp.NoCaller{})
+		if err != nil || string(result.Raw()) != `{"tasks":[`+want+`],"nextCursor":"c"}` {
+			t.Errorf("the list of %s is %s, %v", client, result.Raw(), err)
 		}
+	}
+	listed("a", "")
+	for _, id := range []string{"old", "2"} {
+		if err := get(c, "a", id, mcp.Principal{}); err != nil {
+			t.Error(err)
+		}
+	}
+	listed("a", `{"taskId":"2"}`)
+	for _, id := range []string{"old", "2", "3"} {
+		if err := get(c, "b", id, mcp.Principal{}); codeOf(err) != jsonrpc.CodeInvalidParams {
+			t.Errorf("b got %v", err)
+		}
+	}
+	listed("b", "")
+	// What it has found stays its own.
+	listed("a", `{"taskId":"2"}`)
+	if err := get(c, "a", "old", mcp.Principal{}); err != nil {
+		t.Error(err)
+	}
+	if err := get(c, "a", "3", mcp.Principal{}); codeOf(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTaskThatIsNotFound does not become the client's that has named it.
+func TestTaskThatIsNotFound(t *testing.T) {
+	refused := true
+	c := toTasks(t, newWire(func(call *inflight.Call, _, _ string) {
+		if refused {
+			refuse(call, jsonrpc.CodeInvalidParams)
+			return
+		}
+		answer(call, "{}")
+	}))
+	name := func(client string) error {
+		_, err := c.Handle(t.Context(), of(client, mcp.MethodCancelTask, `{"taskId":"x"}`), mcp.NoCaller{})
+		return err
+	}
+	if err := name("a"); codeOf(err) != jsonrpc.CodeInvalidParams || c.Tasks() != 0 {
+		t.Errorf("got %v, %d tasks are known", err, c.Tasks())
+	}
+	refused = false
+	_ = name("b")
+	if err := name("a"); codeOf(err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("got %v", err)
 	}
 }
 
 // TestTasksAreBounded: at the limits the client's own oldest is forgotten, or the
-// call refused before it is made.
+// call refused before it is made, as long as all the others' clients are there.
 func TestTasksAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := numbered("60000")
-		w.arrived = make(chan struct{}, 2*session.MaxTasks)
+		w.arrived = make(chan struct{}, 3*session.MaxTasks)
 		c := toTasks(t, w)
+		here := map[string]*running{}
+		arrive := func(client string) {
+			_, here[client] = listen(t, c, mcp.Metadata{Revision: legacyRev, Session: client}, mcp.Filter{Session: true})
+		}
+		arrive("another")
 		makeTaskOf(t, c, "another")
+		arrive("a")
 		for range session.MaxTasksPerClient + 1 {
 			makeTaskOf(t, c, "a")
 		}
 		if n := c.Tasks(); n != session.MaxTasksPerClient+1 {
 			t.Errorf("%d tasks are known", n)
 		}
-		for id, code := range map[string]int{"2": jsonrpc.CodeInvalidParams, "3": 0} {
-			if _, err := c.Handle(t.Context(), of("a", mcp.MethodGetTask, `{"taskId":"`+id+`"}`), mcp.NoCaller{}); codeOf(err) != code {
+		get := func(client, id string, code int) {
+			t.Helper()
+			if _, err := c.Handle(t.Context(), of(client, mcp.MethodGetTask, `{"taskId":"`+id+`"}`), mcp.NoCaller{}); codeOf(err) != code {
 				t.Errorf("task %s: %v", id, err)
 			}
 		}
+		get("a", "2", jsonrpc.CodeInvalidParams)
+		get("a", "3", 0)
 		for i := range session.MaxTasks - session.MaxTasksPerClient - 1 {
-			makeTaskOf(t, c, fmt.Sprint("client", i%100))
+			client := fmt.Sprint("client", i%100)
+			if here[client] == nil {
+				arrive(client)
+			}
+			makeTaskOf(t, c, client)
+		}
+		late := func() error {
+			_, err := c.Handle(t.Context(), of("late", mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
+			return err
 		}
 		calls := len(w.all(mcp.MethodCallTool))
-		_, err := c.Handle(t.Context(), of("late", mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
-		if err == nil || !strings.Contains(err.Error(), "MaxTasks") || len(w.all(mcp.MethodCallTool)) != calls {
+		if err := late(); err == nil || !strings.Contains(err.Error(), "MaxTasks") || len(w.all(mcp.MethodCallTool)) != calls {
 			t.Errorf("got %v", err)
 		}
+		// The first of client0 is the oldest of those that are not there any more.
+		for _, client := range []string{"client0", "client1"} {
+			here[client].stop()
+		}
+		if err := late(); err != nil {
+			t.Error(err)
+		}
+		arrive("late")
+		first := session.MaxTasksPerClient + 3
+		get("client0", fmt.Sprint(first), jsonrpc.CodeInvalidParams)
+		get("client0", fmt.Sprint(first+100), 0)
+		get("client1", fmt.Sprint(first+1), 0)
+		get("another", "1", 0)
+		for client := range here {
+			if client != "client0" && client != "client1" {
+				here[client].stop()
+			}
+		}
 		time.Sleep(time.Hour)
-		makeTaskOf(t, c, "late")
+		if err := late(); err != nil {
+			t.Error(err)
+		}
 		if n := c.Tasks(); n != 1 {
 			t.Errorf("%d tasks are known", n)
 		}
 	})
+}
+
+// TestAwaitedTaskIsNotForgotten, however many tasks its client makes, and however soon its
+// time to live is over.
+func TestAwaitedTaskIsNotForgotten_B151(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		w.arrived = make(chan struct{}, 3*session.MaxTasks)
+		c := toTasks(t, w.wire)
+		r := handle(t, c, toolNamed(modernRev, "must", ""), answering("its client"))
+		answer(<-w.creating, made) // it lives for a minute
+		waiting := <-w.waiting
+		time.Sleep(2 * time.Minute)
+		for i := range session.MaxTasks + 10 {
+			client := "a"
+			if i >= session.MaxTasksPerClient {
+				client = fmt.Sprint("client", i%100)
+			}
+			other := handle(t, c, of(client, mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
+			answer(<-w.creating, fmt.Sprintf(`{"task":{"taskId":"%d","ttl":1}}`, i))
+			<-other.done
+		}
+		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+		synctest.Wait()
+		if got := w.all("reply"); !slices.Equal(got, []string{`reply 1 {"from":"its client",` + related + `}`}) {
+			t.Errorf("answered %q", got)
+		}
+		answer(waiting, final)
+		<-r.done
+	})
+}
+
+// TestMethodsOfTasksThatAServerHasNot are not of tasks that it has not.
+func TestMethodsOfTasksThatAServerHasNot(t *testing.T) {
+	w := newWire(func(call *inflight.Call, _, _ string) { refuse(call, jsonrpc.CodeMethodNotFound) })
+	c := connected(t, w, asksEverything)
+	for _, client := range []string{"a", "b", "a"} {
+		if _, err := c.Handle(t.Context(), of(client, mcp.MethodGetTask, `{"taskId":"x"}`), mcp.NoCaller{}); codeOf(err) != jsonrpc.CodeMethodNotFound {
+			t.Errorf("%s got %v", client, err)
+		}
+	}
+}
+
+// TestClientsTellOfTheirOwnTasks, and a server hears nothing of them from another client.
+func TestClientsTellOfTheirOwnTasks_TG2(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	caller := newListener()
+	caller.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return mcp.RawResult([]byte(`{"task":{"taskId":"of a"}}`)), nil
+	}
+	r := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x"}`), caller)
+	call := receive(t, "the call", w.creating)
+	c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"task":{}}}`), call)
+	w.await(t, 1, "reply")
+	answer(call, "{}")
+	<-r.done
+	for _, client := range []string{"b", "a"} {
+		for _, id := range []string{"of a", "unknown"} {
+			n := of(client, mcp.NotificationTaskStatus, `{"taskId":"`+id+`","by":"`+client+`"}`)
+			n.Notification = true
+			if _, err := c.Handle(t.Context(), n, mcp.NoCaller{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	want := []string{`notifications/tasks/status {"taskId":"unknown","by":"b"}`, `notifications/tasks/status {"taskId":"of a","by":"a"}`, `notifications/tasks/status {"taskId":"unknown","by":"a"}`}
+	if got := w.all(mcp.NotificationTaskStatus); !slices.Equal(got, want) {
+		t.Errorf("the server was told %q", got)
+	}
 }
 
 // TestWhatConcernsATaskReachesItsClient, of two that share a connection.

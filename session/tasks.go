@@ -14,11 +14,11 @@ import (
 // Limits of the tasks of 2025-11-25 that are known on one connection.
 const (
 	// MaxTasks is how many there may be of all clients. At the limit those whose
-	// time to live is over are forgotten, and if there are none no further call can
-	// be made as a task.
+	// time to live is over are forgotten, or else the oldest of a client that has
+	// nothing in flight. If there are none, no further call can be made as a task.
 	MaxTasks = 10_000
 	// MaxTasksPerClient is how many there may be of one client. At the limit its
-	// oldest is forgotten.
+	// oldest is forgotten that no call awaits.
 	MaxTasksPerClient = 1000
 )
 
@@ -34,8 +34,10 @@ type knownTasks struct {
 	first   string                // client that had to do with tasks
 	several bool                  // another one had, too
 	making  int                   // calls that may make one
+	makers  map[int64]bool        // their ids, as far as they have begun
 	waiting []*early              // at most inflight.MaxQueuedMessages
-	going   map[string]int        // ids of messages that have waited, and do not again
+	size    int                   // bytes of waiting, at most inflight.MaxQueuedBytes
+	going   map[about]int         // what messages are about that have waited, and do not again
 }
 
 // A knownTask is one task.
@@ -43,9 +45,10 @@ type knownTask struct {
 	id       string
 	owner    string         // ClientKey
 	number   uint64         // rises
-	call     int64          // that made it, whose id the server has as progress token
+	call     int64          // that made it, whose id the server has as progress token; 0 for an earlier connection's
 	token    jsonrpc.ID     // the client's; absent if it wants no progress
-	awaiting *inflight.Call // of ours; nil for a task that its client waits for
+	ours     bool           // made for a client that does not know it, whose call awaits it
+	awaiting *inflight.Call // that call of ours, if it is in flight
 	over     time.Time      // its time to live; zero for no end
 	progress float64        // that the client was told last, if we await the task
 	says     bool           // the server tells progress itself
@@ -70,25 +73,38 @@ func (k *knownTasks) isKeptTo(req *mcp.Request) bool {
 }
 
 // check returns why a request may not have to do with the task that it names: the
-// same for one of somebody else as for one that there is not.
-func (k *knownTasks) check(req *mcp.Request) error {
+// same for one of somebody else as for one that there is not. Old says that it is none of
+// this connection.
+func (k *knownTasks) check(req *mcp.Request) (old bool, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	kept := k.isKeptTo(req)
 	switch t := k.byID[mcp.TaskID(&req.Params)]; {
-	case t == nil && kept, t != nil && t.owner == req.Meta.ClientKey():
-		return nil
+	case t == nil && kept:
+		return true, nil
+	case t != nil && t.owner == req.Meta.ClientKey():
+		return false, nil
 	}
-	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Failed to retrieve task: Task not found")
+	return false, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Failed to retrieve task: Task not found")
 }
 
-// own returns a list of tasks without those that are not the client's.
+// found keeps whose a task of an earlier connection is, which the server has found for a
+// client.
+func (k *knownTasks) found(t *knownTask) {
+	k.mu.Lock()
+	if k.byID[t.id] == nil && (len(k.byID)+k.making < MaxTasks || k.forgetOver()) {
+		k.add(t)
+	}
+	k.mu.Unlock()
+	k.goOn(nil)
+}
+
+// own returns a list of tasks without those that are not the client's. It holds none of
+// an earlier connection that the client has not named: there is one list for all who come
+// through us, and ids are secrets.
 func (k *knownTasks) own(req *mcp.Request, list mcp.Result) mcp.Result {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.isKeptTo(req) {
-		return list
-	}
 	raw, _ := list.Lookup("tasks")
 	array := []byte{'['}
 	for _, item := range jsonrpc.Elements(raw) {
@@ -119,27 +135,46 @@ func (k *knownTasks) make(req *mcp.Request) error {
 	return nil
 }
 
+// begun says which call it is that may make a task.
+func (k *knownTasks) begun(call int64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.makers == nil {
+		k.makers = make(map[int64]bool)
+	}
+	k.makers[call] = true
+}
+
 // made counts a call less that may make a task, which is t, nil if it made none, and
-// has go on what waited for that.
-func (k *knownTasks) made(t *knownTask) {
+// has go on what waited for that. The call is 0 if it has not begun.
+func (k *knownTasks) made(call int64, t *knownTask) {
 	k.mu.Lock()
 	k.making--
+	delete(k.makers, call)
 	if t != nil {
-		k.makeRoom(t.owner)
-		k.last++
-		t.number = k.last
-		if k.byID == nil {
-			k.byID, k.byCall = make(map[string]*knownTask), make(map[int64]*knownTask)
-			k.counts = make(map[string]int)
-		}
-		if old := k.byID[t.id]; old != nil {
-			k.remove(old)
-		}
-		k.byID[t.id], k.byCall[t.call] = t, t
-		k.counts[t.owner]++
+		k.add(t)
 	}
 	k.mu.Unlock()
-	k.goOn(func(e *early) bool { return k.making == 0 || t != nil && e.id == t.id })
+	k.goOn(nil)
+}
+
+// add keeps a task. k.mu is held.
+func (k *knownTasks) add(t *knownTask) {
+	k.makeRoom(t.owner)
+	k.last++
+	t.number = k.last
+	if k.byID == nil {
+		k.byID, k.byCall = make(map[string]*knownTask), make(map[int64]*knownTask)
+		k.counts = make(map[string]int)
+	}
+	if old := k.byID[t.id]; old != nil {
+		k.remove(old)
+	}
+	k.byID[t.id] = t
+	if t.call != 0 {
+		k.byCall[t.call] = t
+	}
+	k.counts[t.owner]++
 }
 
 // makeRoom forgets a client's oldest task if it has as many as it may. k.mu is held.
@@ -147,13 +182,30 @@ func (k *knownTasks) makeRoom(owner string) {
 	if k.counts[owner] < MaxTasksPerClient {
 		return
 	}
+	k.forgetOldest(func(t *knownTask) bool { return t.owner == owner })
+}
+
+// forgetOldest forgets the oldest task that may says yes to and that no call awaits, and
+// reports whether there was one. k.mu is held.
+func (k *knownTasks) forgetOldest(may func(*knownTask) bool) bool {
 	var oldest *knownTask
 	for _, t := range k.byID {
-		if t.owner == owner && (oldest == nil || t.number < oldest.number) {
+		if !t.ours && (oldest == nil || t.number < oldest.number) && may(t) {
 			oldest = t
 		}
 	}
-	k.remove(oldest)
+	if oldest != nil {
+		k.remove(oldest)
+	}
+	return oldest != nil
+}
+
+// forgetAbsent forgets the oldest task of a client that is not present, and reports whether
+// there was one.
+func (k *knownTasks) forgetAbsent(present map[string]bool) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.forgetOldest(func(t *knownTask) bool { return !present[t.owner] })
 }
 
 // forgetOver forgets tasks whose time to live is over and reports whether there were
@@ -161,7 +213,7 @@ func (k *knownTasks) makeRoom(owner string) {
 func (k *knownTasks) forgetOver() bool {
 	before, now := len(k.byID), time.Now()
 	for _, t := range k.byID {
-		if t.isOver(now) {
+		if !t.ours && t.isOver(now) {
 			k.remove(t)
 		}
 	}
@@ -172,8 +224,9 @@ func (t *knownTask) isOver(now time.Time) bool { return !t.over.IsZero() && now.
 
 func (k *knownTasks) forget(t *knownTask) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.remove(t)
+	k.mu.Unlock()
+	k.goOn(nil)
 }
 
 // remove is forget with k.mu held.
@@ -188,11 +241,12 @@ func (k *knownTasks) remove(t *knownTask) {
 	}
 }
 
-// attach has what concerns a task go to a call of ours, nil for none.
+// attach has what concerns a task of ours go to a call, nil for none at the moment.
 func (k *knownTasks) attach(t *knownTask, call *inflight.Call) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	t.awaiting = call
+	t.ours, t.awaiting = true, call
+	k.mu.Unlock()
+	k.goOn(nil)
 }
 
 // find returns whose a task of the server is, and the call of ours that awaits it,
@@ -207,23 +261,25 @@ func (k *knownTasks) find(id string) (owner string, awaiting *inflight.Call, ok 
 	return t.owner, t.awaiting, true
 }
 
-// isAwaited reports whether a call of ours awaits a task.
-func (k *knownTasks) isAwaited(id string) bool {
-	_, awaiting, _ := k.find(id)
-	return awaiting != nil
+// isOurs reports whether a task was made for a client that does not know it.
+func (k *knownTasks) isOurs(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := k.byID[id]
+	return t != nil && t.ours
 }
 
-// progressOf returns whose the task is that a call made, and its progress token. That
+// progressOf returns the id of the task that a call made, and its progress token. That
 // is absent if the client is to be told nothing of this progress, which must rise.
-func (k *knownTasks) progressOf(call int64, progress float64) (owner string, awaiting *inflight.Call, token jsonrpc.ID) {
+func (k *knownTasks) progressOf(call int64, progress float64) (id string, token jsonrpc.ID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t := k.byCall[call]
-	if t == nil || t.awaiting != nil && !t.says && progress <= t.progress {
-		return "", nil, jsonrpc.ID{}
+	if t == nil || t.ours && !t.says && progress <= t.progress {
+		return "", jsonrpc.ID{}
 	}
 	t.says = true
-	return t.owner, t.awaiting, t.token
+	return t.id, t.token
 }
 
 // count returns the progress that a new state of an awaited task stands for, and the
@@ -271,6 +327,13 @@ func (k *knownTasks) ofClient(id string) (owner string, ok bool) {
 		return "", false
 	}
 	return t.owner, true
+}
+
+// mayTell reports whether a client may tell the server of the task that a notification
+// names: not if another one has made it.
+func (k *knownTasks) mayTell(n *mcp.Request) bool {
+	owner, known := k.ofClient(mcp.TaskID(&n.Params))
+	return !known || owner == n.Meta.ClientKey()
 }
 
 // overAt returns when a time to live that begins now is over; zero for never.

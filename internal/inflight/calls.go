@@ -126,17 +126,17 @@ func (c *Calls) Respond(m *jsonrpc.Message) (call *Call, loosely bool) {
 }
 
 // Progress gives a progress notification to the call whose id the peer was given
-// as token, under the token of the client. It is dropped if there is none, which
-// Progress reports, or if the client has given none.
+// as token, under the token of the client. It is dropped if there is none, or if that
+// has its response, both of which Progress reports, or if the client has given none.
 func (c *Calls) Progress(n *mcp.Notification) bool {
 	call, _ := c.Find(mcp.ProgressToken(&n.Params))
 	if call == nil {
 		return false
 	}
-	if !call.token.IsZero() {
-		call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
+	if call.token.IsZero() {
+		return true
 	}
-	return true
+	return call.Notify(&mcp.Notification{Method: n.Method, Params: mcp.WithProgressToken(&n.Params, call.token)})
 }
 
 // only returns the one call in flight that waits for a response.
@@ -265,6 +265,19 @@ func (c *Calls) Listening(may func(*Call) bool) (found []*Call, several bool) {
 		}
 	}
 	return found, several
+}
+
+// Clients returns the keys of the clients that have calls in flight.
+func (c *Calls) Clients() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	keys := make(map[string]bool)
+	for _, call := range c.calls {
+		if !call.own {
+			keys[call.client()] = true
+		}
+	}
+	return keys
 }
 
 // Missed tells the listen calls in flight that notifications for them may have been

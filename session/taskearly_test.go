@@ -1,0 +1,236 @@
+package session_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
+)
+
+// TestWhatFollowsTheTaskAtOnce: a server may write the task, and news of it, in one
+// piece, before who made it has taken it up. Nothing of that gets lost, or to another
+// client.
+func TestWhatFollowsTheTaskAtOnce_B139(t *testing.T) {
+	const logged = `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1,` + related + `}}`
+	progress := func(call *inflight.Call, n int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":%d}}`, call.ID, n)
+	}
+	status := `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working","statusMessage":"m"}}`
+	for _, tt := range []struct {
+		name   string
+		client mcp.Revision
+		says   func(call *inflight.Call) []string
+		want   []string
+	}{
+		{"progress of one that is awaited", modernRev, func(call *inflight.Call) []string { return []string{progress(call, 1), progress(call, 2)} },
+			[]string{`notifications/progress {"progressToken":"p","progress":1}`, `notifications/progress {"progressToken":"p","progress":2}`}},
+		{"its state", modernRev, func(*inflight.Call) []string { return []string{status} },
+			[]string{`notifications/progress {"progressToken":"p","progress":1,"message":"m"}`}},
+		{"a log message", modernRev, func(*inflight.Call) []string { return []string{logged} },
+			[]string{`notifications/message {"level":"info","data":1,` + related + `}`}},
+		{"progress of a client's own", legacyRev, func(call *inflight.Call) []string { return []string{progress(call, 1), progress(call, 2)} },
+			[]string{`notifications/progress {"progressToken":"p","progress":1}`, `notifications/progress {"progressToken":"p","progress":2}`}},
+		{"the state of a client's own", legacyRev, func(*inflight.Call) []string { return []string{status} },
+			[]string{`notifications/tasks/status {"taskId":"t\"1","status":"working","statusMessage":"m"}`}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newSlowTask()
+				c := toTasks(t, w.wire)
+				l, r := newListener(), (*running)(nil)
+				if tt.client == legacyRev {
+					l, r = listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+					defer r.stop()
+				}
+				other, others := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "b"}, mcp.Filter{Session: true})
+				req := toolNamed(tt.client, "must", `,"task":{}`)
+				req.Meta.LogLevel = "info"
+				call := handle(t, c, req, l)
+				created := <-w.creating
+				answer(created, made)
+				for _, text := range tt.says(created) {
+					c.Notified(scan(t, text), nil)
+				}
+				synctest.Wait()
+				if got := l.told(); !slices.Equal(got, tt.want) {
+					t.Errorf("told %q, want %q", got, tt.want)
+				}
+				if got := other.told(); len(got) > 0 {
+					t.Errorf("another client was told %q", got)
+				}
+				if tt.client == modernRev {
+					answer(<-w.waiting, final)
+				}
+				<-call.done
+				others.stop()
+			})
+		})
+	}
+}
+
+// TestNewsOfATaskThatIsNotMade waits no longer than for the calls that may be making it,
+// and than a while.
+func TestNewsOfATaskThatIsNotMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+		defer r.stop()
+		status := scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"old"}}`)
+		told := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			if got := l.told(); len(got) != want {
+				t.Errorf("told %q, want %d", got, want)
+			}
+		}
+		c.Notified(status, nil)
+		told(1)
+		call := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
+		created := <-w.creating
+		c.Notified(status, nil)
+		told(0)
+		time.Sleep(session.TaskNameWait)
+		told(1)
+		c.Notified(status, nil)
+		told(0)
+		answer(created, made)
+		<-call.done
+		told(1)
+	})
+}
+
+// TestEarlyMessagesAreBounded: by their number and by their bytes, with room for
+// questions.
+func TestEarlyMessagesAreBounded(t *testing.T) {
+	for _, tt := range []struct {
+		name          string
+		news, size, n int // n questions of a size
+		refused       int
+	}{
+		{"news leaves room for questions", 2 * inflight.MaxQueuedMessages, 0, inflight.MaxQueuedMessages / 2, 0},
+		{"questions", 0, 0, inflight.MaxQueuedMessages + 3, 3},
+		{"bytes", 0, inflight.MaxQueuedBytes/4 - 1000, 7, 3},
+		{"a single large one", 0, 2 * inflight.MaxQueuedBytes, 1, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newSlowTask()
+				c := toTasks(t, w.wire)
+				r := handle(t, c, toolNamed(modernRev, "must", ""), answering("its client"))
+				created := <-w.creating
+				other := handle(t, c, of("b", mcp.MethodCallTool, `{"name":"x"}`), mcp.NoCaller{})
+				<-w.creating
+				for range tt.news {
+					c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1"}}`), nil)
+				}
+				for i := range tt.n {
+					c.Asked(t.Context(), scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"%s",%s}}`,
+						i, strings.Repeat("x", tt.size), related)), nil)
+				}
+				synctest.Wait()
+				if got := w.all("reply"); len(got) != tt.refused {
+					t.Errorf("%d questions were refused, want %d", len(got), tt.refused)
+				}
+				answer(created, made)
+				call := <-w.waiting
+				synctest.Wait()
+				if got := w.all("reply"); len(got) != tt.n {
+					t.Errorf("%d of %d questions were answered", len(got), tt.n)
+				}
+				answer(call, final)
+				<-r.done
+				other.stop()
+			})
+		})
+	}
+}
+
+// TestQuestionBetweenTwoWaits: when a wait for the result gets lost, what is asked meanwhile
+// waits for the next one.
+func TestQuestionBetweenTwoWaits_B151(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		l := newListener()
+		l.ask = func(_ context.Context, req *mcp.Request) (mcp.Result, error) {
+			return mcp.RawResult([]byte(`{"asked":"` + mcp.RelatedTask(&req.Params) + `"}`)), nil
+		}
+		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+		answer(<-w.creating, made)
+		call := <-w.waiting
+		call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted})
+		synctest.Wait()
+		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+		call = <-w.waiting
+		synctest.Wait()
+		if got := w.all("reply"); !slices.Equal(got, []string{`reply 1 {"asked":"",` + related + `}`}) {
+			t.Errorf("answered %q", got)
+		}
+		answer(call, final)
+		<-r.done
+	})
+}
+
+// TestNewsForWhoWaitsForTheResult: a client that does not listen to its session hears of
+// its task by the wait for that.
+func TestNewsForWhoWaitsForTheResult(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	made := handle(t, c, toolNamed(legacyRev, "x", `,"task":{}`), mcp.NoCaller{})
+	created := receive(t, "the call", w.creating)
+	answer(created, `{"task":{"taskId":"1","status":"working"}}`)
+	<-made.done
+	l, another := newListener(), newListener()
+	r := handle(t, c, of("a", mcp.MethodTaskResult, `{"taskId":"1"}`), l)
+	waiting := receive(t, "the wait", w.waiting)
+	rest := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x"}`), another)
+	receive(t, "another call", w.creating)
+	c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, created.ID)), nil)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"1"}}`), nil)
+	for _, want := range []string{`notifications/progress {"progressToken":"p","progress":1}`, `notifications/tasks/status {"taskId":"1"}`} {
+		if got := receive(t, "a notification", l.got); got != want {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	answer(waiting, final)
+	<-r.done
+	rest.stop()
+	if got := another.told(); len(got) > 0 {
+		t.Errorf("by another call it was told %q", got)
+	}
+}
+
+// TestProgressOfATaskComesWithItsResult: to a legacy client's wait for a result belongs
+// the progress of the call that made the task, whose token it has not given again.
+func TestProgressOfATaskComesWithItsResult(t *testing.T) {
+	const progress = `{"progressToken":"p","progress":1}`
+	server := session.NewServer(mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if req.Method == mcp.MethodDiscover {
+			return mcp.RawResult([]byte(discovered)), nil
+		}
+		n := &mcp.Notification{Method: mcp.NotificationProgress, Params: jsonrpc.Trusted([]byte(progress))}
+		return mcp.RawResult([]byte(`{}`)), caller.Notify(ctx, n)
+	}), session.ServerOptions{})
+	defer server.Close()
+	if _, err := server.Handle(t.Context(), scan(t, initialize), nil); err != nil {
+		t.Fatal(err)
+	}
+	for method, want := range map[string]int{mcp.MethodTaskResult: 1, mcp.MethodGetTask: 0} {
+		out := make(outlet, 10)
+		if _, err := server.Handle(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"taskId":"1"}}`), out); err != nil {
+			t.Fatal(err)
+		}
+		if len(out) != want || want > 0 && <-out != `{"jsonrpc":"2.0","method":"notifications/progress","params":`+progress+`}` {
+			t.Errorf("%s: %d notifications", method, len(out))
+		}
+	}
+}
