@@ -423,8 +423,14 @@ func (t *trip) readStream(body io.Reader, at *cursor) (responded bool, err error
 // isOverLimit reports whether an event stream was given up because of MaxBody.
 func isOverLimit(err error) bool {
 	_, event := errors.AsType[*sse.TooLargeError](err)
+	return event || isGivenUp(err)
+}
+
+// isGivenUp reports whether nothing more of an event stream is read because of MaxBody.
+func isGivenUp(err error) bool {
 	_, flood := errors.AsType[*sse.FloodError](err)
-	return event || flood
+	_, endless := errors.AsType[*sse.EndlessError](err)
+	return flood || endless
 }
 
 // streamEnded returns the error of a stream that ended before the response. An
