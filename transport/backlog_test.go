@@ -84,6 +84,7 @@ func TestBacklogIsShared_TK1(t *testing.T) {
 			}
 			other.waits(t, "5")
 			other.refused(t, "6", tt.limit)
+			close(other.server.release)
 			_ = other.conn.Close()
 			receive(t, "the end of the connection", other.done)
 			third := newBusyPeer(t, backlog, mcp.Revision20260728, 1000)

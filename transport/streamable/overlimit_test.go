@@ -83,12 +83,14 @@ func TestEndlessEvent_R14(t *testing.T) {
 	const maxBody = 64 << 10
 	t.Run("HTTP with SSE", func(t *testing.T) {
 		t.Parallel()
+		connected := make(chan struct{})
 		s := &oldServer{stream: make(chan string, 300)}
 		s.peer = newPeer(t, func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
 			switch {
 			case r.Method == http.MethodGet:
 				writeStream(w, endpointIs("/m"))
 				writeMore(w, await(t, s.stream))
+				await(t, connected)
 				endless(w, r)
 			case string(m.Method) == "tools/call":
 				w.WriteHeader(http.StatusAccepted)
@@ -99,6 +101,7 @@ func TestEndlessEvent_R14(t *testing.T) {
 		opts := knownEra(mcp.Legacy)
 		opts.MaxBody = maxBody
 		c := dialSSE(t, s.url, opts)
+		close(connected)
 		await(t, c.Done())
 		if text := c.Err().Error(); !strings.Contains(text, "MaxBody") || !strings.Contains(text, "the limit of 65536 bytes") {
 			t.Errorf("the connection ended with %v", c.Err())
