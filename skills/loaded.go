@@ -181,12 +181,17 @@ func (l *Loaded) count(uri string, size int64) error {
 	if _, again := l.read[uri]; !again && len(l.read) >= opts.MaxFiles {
 		return &LimitError{Skill: l.skill.URI, Limit: "MaxFiles", Max: int64(opts.MaxFiles), Got: int64(len(l.read)) + 1}
 	}
-	all := size - l.read[uri]
-	for _, size := range l.read {
-		all += size
+	all := total{skill: l.skill.URI, max: opts.MaxBytes}
+	for other, size := range l.read {
+		if other == uri {
+			continue
+		}
+		if err := all.add(size); err != nil {
+			return err
+		}
 	}
-	if all > opts.MaxBytes {
-		return &LimitError{Skill: l.skill.URI, Limit: "MaxBytes", Max: opts.MaxBytes, Got: all}
+	if err := all.add(size); err != nil {
+		return err
 	}
 	l.read[uri] = size
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"math"
 
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -150,14 +151,31 @@ func (r *Reader) admit(s *Skill) error {
 	if n := len(s.Files); n > r.opts.MaxFiles {
 		return &LimitError{Skill: s.URI, Limit: "MaxFiles", Max: int64(r.opts.MaxFiles), Got: int64(n)}
 	}
-	var all int64
+	all := total{skill: s.URI, max: r.opts.MaxBytes}
 	for _, f := range s.Files {
 		if f.Size > r.opts.MaxFileBytes {
 			return &LimitError{Skill: s.URI, File: f.URI, Limit: "MaxFileBytes", Max: r.opts.MaxFileBytes, Got: f.Size}
 		}
-		if all += f.Size; all > r.opts.MaxBytes {
-			return &LimitError{Skill: s.URI, Limit: "MaxBytes", Max: r.opts.MaxBytes, Got: all}
+		if err := all.add(f.Size); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// A total adds up how large the files of a skill are.
+type total struct {
+	skill string
+	bytes int64
+	max   int64 // the limit MaxBytes
+}
+
+// add adds a file of a size that is not negative. The sum of what an entry says can be
+// more than the largest number, and stays at that: as a limit, it is none.
+func (t *total) add(size int64) error {
+	t.bytes += min(size, math.MaxInt64-t.bytes)
+	if t.bytes > t.max {
+		return &LimitError{Skill: t.skill, Limit: "MaxBytes", Max: t.max, Got: t.bytes}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package skills_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -197,12 +198,15 @@ func TestLimitsOfEntries(t *testing.T) {
 	file := func(i int, size int64) string {
 		return fmt.Sprintf(`{"uri":"%s/%d","digest":"sha256:%064d","size":%d}`, root, i, 0, size)
 	}
-	many := func(n int) (files []string) {
+	sized := func(n int, size int64) (files []string) {
 		for i := range n {
-			files = append(files, file(i, 1))
+			files = append(files, file(i, size))
 		}
 		return files
 	}
+	many := func(n int) []string { return sized(n, 1) }
+	unlimited := &skills.Options{MaxFiles: math.MaxInt, MaxFileBytes: math.MaxInt64, MaxBytes: math.MaxInt64}
+	hardly := &skills.Options{MaxFiles: math.MaxInt, MaxFileBytes: math.MaxInt64, MaxBytes: math.MaxInt64 - 1}
 	const most = 16 << 20
 	rest := int64(most - len(mainText))
 	for _, tt := range []struct {
@@ -222,6 +226,10 @@ func TestLimitsOfEntries(t *testing.T) {
 		{"the largest file", []string{file(0, 1<<53)}, nil, "MaxFileBytes", 1 << 53},
 		{"a large file for this host", []string{file(0, 101)}, &skills.Options{MaxFileBytes: 100}, "MaxFileBytes", 101},
 		{"large for this host", []string{file(0, 30)}, &skills.Options{MaxBytes: 100}, "MaxBytes", int64(len(mainText)) + 30},
+		{"as large as can be counted", sized(1023, 1<<53), hardly, "", 0},
+		{"larger than can be counted", sized(1024, 1<<53), hardly, "MaxBytes", math.MaxInt64},
+		{"twice as large as can be counted", sized(2048, 1<<53), hardly, "MaxBytes", math.MaxInt64},
+		{"larger than can be counted, without a limit", sized(1024, 1<<53), unlimited, "", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newShelf()

@@ -99,10 +99,10 @@ func (s *server) plain(m *jsonrpc.Message) {
 	if m.Kind == jsonrpc.Response {
 		return
 	}
-	if !s.workers.run(len(m.Body.Raw()), func() {
+	if err := s.workers.run(len(m.Body.Raw()), func() {
 		s.sendNonEmpty(AnswerPlain(s.ctx, s.handler, m, outletCaller{s}, nil))
-	}) && m.Kind == jsonrpc.Request {
-		s.refuse(m.ID, s.refusal())
+	}); err != nil && m.Kind == jsonrpc.Request {
+		s.refuse(m.ID, jsonrpc.ToWire(err))
 	}
 }
 
@@ -118,23 +118,23 @@ func (s *server) plainBatch(items [][]byte) {
 		}
 	}
 	for i, item := range items {
-		if !s.workers.run(len(item), func() {
+		if err := s.workers.run(len(item), func() {
 			answers[i] = answerPlainItem(s.ctx, s.handler, item, outletCaller{s})
 			ended()
-		}) {
-			answers[i] = s.plainRefusal(item)
+		}); err != nil {
+			answers[i] = plainRefusal(item, err)
 			ended()
 		}
 	}
 }
 
 // plainRefusal answers an item of a batch that is not taken.
-func (s *server) plainRefusal(item []byte) []byte {
+func plainRefusal(item []byte, err error) []byte {
 	var m jsonrpc.Message
 	if jsonrpc.Scan(item, &m) != nil || m.Kind != jsonrpc.Request {
 		return nil
 	}
-	return jsonrpc.AppendError(nil, m.ID, s.refusal())
+	return jsonrpc.AppendError(nil, m.ID, jsonrpc.ToWire(err))
 }
 
 func (s *server) sendNonEmpty(frame []byte) {

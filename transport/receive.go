@@ -44,7 +44,7 @@ func (c *Conn) read() (answered bool, err error) {
 		c.skip("message passed over", err)
 		c.calls.Fail(lost, false)
 		c.calls.Missed()
-		return false, nil
+		return false, c.noises.heard(false, c.opts.MaxNoise)
 	}
 	if _, ok := errors.AsType[*jsonrpc.LineTooLongError](err); ok {
 		c.skip("line passed over", err)

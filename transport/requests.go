@@ -66,8 +66,8 @@ func (s *server) notification(m *jsonrpc.Message) {
 		s.initialized(f)
 		return
 	}
-	if !s.notifications.run(len(m.Body.Raw()), s.afterInitialize(f)) {
-		s.log.Warn("a notification was dropped", "method", method, "limit", maxNotifications)
+	if err := s.notifications.run(len(m.Body.Raw()), s.afterInitialize(f)); err != nil {
+		s.log.Warn("a notification was dropped", "method", method, "err", err)
 	}
 }
 
@@ -75,12 +75,12 @@ func (s *server) notification(m *jsonrpc.Message) {
 // bounded time, until the session listens: what they change is to reach the client.
 func (s *server) initialized(notified func()) {
 	listening := make(chan struct{})
-	if !s.notifications.run(0, s.afterInitialize(func() {
+	if err := s.notifications.run(0, s.afterInitialize(func() {
 		defer close(listening)
 		s.session.SetOutlet(s)
 		notified()
-	})) {
-		s.log.Warn("a notification was dropped", "method", mcp.NotificationInitialized, "limit", maxNotifications)
+	})); err != nil {
+		s.log.Warn("a notification was dropped", "method", mcp.NotificationInitialized, "err", err)
 		return
 	}
 	s.initializing = listening
@@ -112,7 +112,7 @@ func (s *server) legacyRequest(m *jsonrpc.Message, data []byte) bool {
 		s.initialize(m)
 		return true
 	}
-	return s.serve(m.ID, false, data, func(ctx context.Context, send sender) {
+	return s.serve(m, false, data, func(ctx context.Context, send sender) {
 		s.answerLegacy(ctx, m, send)
 		s.recycle(m, data)
 	})
@@ -129,7 +129,7 @@ func (s *server) initialize(m *jsonrpc.Message) {
 		defer close(answered)
 		s.answerLegacy(s.ctx, m, s.send)
 	})) {
-		s.refuse(m.ID, s.refusal())
+		s.refuse(m.ID, jsonrpc.ToWire(errClosed))
 		return
 	}
 	s.negotiated, s.initializing = answered, answered
@@ -171,7 +171,7 @@ func (s *server) modernRequest(m *jsonrpc.Message, data []byte) bool {
 	}
 	req.Meta.Principal = s.opts.Principal
 	req.Meta.Session = s.id
-	return s.serve(m.ID, req.Method == mcp.MethodListen, data, func(ctx context.Context, send sender) {
+	return s.serve(m, req.Method == mcp.MethodListen, data, func(ctx context.Context, send sender) {
 		if caller := s.answerModern(ctx, req, m.ID, send); !caller.Kept() {
 			s.recycle(m, data)
 		}
@@ -200,11 +200,12 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 	return caller
 }
 
-// serve has f serve a request whose message is data: beside the others if it is a
+// serve has f serve a request whose memory is data: beside the others if it is a
 // listen call, by the reader itself if requests are served fast, else when its
 // turn comes. From now on the client can cancel it. It reports whether the
 // caller is to read on.
-func (s *server) serve(id jsonrpc.ID, listen bool, data []byte, f func(ctx context.Context, send sender)) bool {
+func (s *server) serve(m *jsonrpc.Message, listen bool, data []byte, f func(ctx context.Context, send sender)) bool {
+	id, size := m.ID, max(len(data), len(m.Body.Raw())) // a part of a batch has no data
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	r := &serving{s: s, key: id.Key(), cancel: cancel, listen: listen}
 	if err := s.begin(r); err != nil {
@@ -220,22 +221,26 @@ func (s *server) serve(id jsonrpc.ID, listen bool, data []byte, f func(ctx conte
 			f(ctx, r.answer)
 		}
 	}
-	started, readOn := false, true
+	var refusal error
+	started, readOn := true, true
 	switch {
 	case listen:
 		started = s.workers.beside(func() { run(s.sending) })
 	case s.mayServeHere(data):
 		started, readOn = s.reader.serve(run)
 	default:
-		started = s.workers.run(len(data), s.afterInitialize(func() {
+		refusal = s.workers.run(size, s.afterInitialize(func() {
 			began := time.Now()
 			run(s.sending)
 			s.turn.note(time.Since(began))
 		}))
 	}
 	if !started {
+		refusal = errClosed
+	}
+	if refusal != nil {
 		r.finish()
-		s.refuse(id, s.refusal())
+		s.refuse(id, jsonrpc.ToWire(refusal))
 	}
 	return readOn
 }
@@ -284,17 +289,6 @@ func (r *serving) finish() {
 	if r.listen {
 		r.s.listens--
 	}
-}
-
-// refusal is the answer to a request that is not taken.
-func (s *server) refusal() *jsonrpc.Error {
-	if s.draining.Load() {
-		return jsonrpc.ToWire(&mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Public: errDraining.Error()})
-	}
-	return jsonrpc.ToWire(&mcp.CallError{
-		Kind: mcp.LimitExceeded, Limit: "MaxQueued", Outcome: mcp.NotSent,
-		Public: fmt.Sprintf("%d requests are in flight, and as many wait as may", s.opts.MaxInFlight),
-	})
 }
 
 // batch takes a batch, which only one legacy revision has.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -33,6 +32,9 @@ type ServeOptions struct {
 	// MaxQueued is how many further requests wait their turn, with 64 MiB of
 	// messages at most; one more is refused. Default DefaultMaxQueued.
 	MaxQueued int
+	// Backlog bounds what waits here and in others that share it; nil for no more
+	// bounds than those. What it refuses is refused like one more than MaxQueued.
+	Backlog *Backlog
 	// Ordered serves requests one after the other, in the order of their
 	// arrival. Listen calls and notifications do not wait for them.
 	Ordered bool
@@ -95,7 +97,6 @@ type server struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	draining atomic.Bool
 	turn     turn
 	ended    chan error   // gets the error that ended the input
 	holder   holder       // the link, if it can hold messages back
@@ -140,8 +141,8 @@ func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 	s := &server{
 		link: link, opts: opts, log: limitedLogger{logger: opts.Logger},
 		id:            "conn:" + rand.Text(),
-		workers:       newWorkers(opts.MaxInFlight, opts.MaxQueued),
-		notifications: newWorkers(1, maxNotifications),
+		workers:       newWorkers(opts.MaxInFlight, opts.MaxQueued, opts.Backlog),
+		notifications: newWorkers(1, maxNotifications, opts.Backlog),
 		serving:       make(map[string]*serving),
 	}
 	s.sending = s.send
@@ -215,7 +216,6 @@ const lastMoment = time.Second
 // drain ends what waits for changes, and gives requests in flight and what is
 // still to be written their time.
 func (s *server) drain() {
-	s.draining.Store(true)
 	s.workers.close()
 	s.notifications.close()
 	s.endListens()

@@ -1,8 +1,11 @@
 package transport
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
 // maxQueuedBytes is how many bytes the messages may have that wait for workers.
@@ -18,6 +21,7 @@ const maxQueuedBytes = 64 << 20
 type workers struct {
 	// Set at construction.
 	limit, maxQueue int
+	total           *Backlog      // of what waits here and elsewhere; nil for no bound
 	next            chan func()   // to a worker that waits
 	stop            chan struct{} // closed by close
 	running         sync.WaitGroup
@@ -38,40 +42,55 @@ type task struct {
 	size int // of its message
 }
 
-func newWorkers(limit, maxQueue int) *workers {
-	return &workers{limit: limit, maxQueue: maxQueue, next: make(chan func()), stop: make(chan struct{})}
+func newWorkers(limit, maxQueue int, total *Backlog) *workers {
+	return &workers{limit: limit, maxQueue: maxQueue, total: total, next: make(chan func()), stop: make(chan struct{})}
 }
 
-// run has a worker run f, for a message of size bytes. It reports false, and
-// does nothing, if the queue is full or close has been called.
-func (w *workers) run(size int, f func()) bool {
+// errClosed is why a task is not run once close has been called.
+var errClosed = &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Public: errDraining.Error()}
+
+// run has a worker run f, for a message of size bytes. It does nothing, and returns
+// why, if there is no room in the queue or close has been called.
+func (w *workers) run(size int, f func()) error {
 	w.mu.Lock()
 	switch {
 	case w.closed:
 		w.mu.Unlock()
-		return false
+		return errClosed
 	case w.full():
-		taken := len(w.queue) < w.maxQueue && (len(w.queue) == 0 || w.bytes+size <= maxQueuedBytes)
-		if taken {
-			w.queue = append(w.queue, task{f, size})
-			w.bytes += size
-		}
+		err := w.enqueue(task{f, size})
 		w.mu.Unlock()
-		return taken
+		return err
 	case w.idle == 0:
 		w.active++
 		w.running.Go(func() { w.work(f) })
 		w.mu.Unlock()
-		return true
+		return nil
 	}
 	w.idle--
 	w.mu.Unlock()
 	select {
 	case w.next <- f:
-		return true
+		return nil
 	case <-w.stop:
-		return false
+		return errClosed
 	}
+}
+
+// enqueue has a task wait. w.mu is held.
+func (w *workers) enqueue(t task) error {
+	switch {
+	case len(w.queue) >= w.maxQueue:
+		return tooMany("MaxQueued", fmt.Sprintf("%d requests are in flight, and as many wait as may", w.limit))
+	case len(w.queue) > 0 && w.bytes+t.size > maxQueuedBytes:
+		return tooMany("MaxQueued", fmt.Sprintf("%d bytes of messages wait, and one has %d; the limit is %d", w.bytes, t.size, maxQueuedBytes))
+	}
+	if err := w.total.add(t.size); err != nil {
+		return err
+	}
+	w.queue = append(w.queue, t)
+	w.bytes += t.size
+	return nil
 }
 
 // full reports whether as many tasks run as may. w.mu is held.
@@ -164,6 +183,7 @@ func (w *workers) pop() func() {
 	w.queue[0] = task{}
 	w.queue = w.queue[1:]
 	w.bytes -= first.size
+	w.total.remove(first.size)
 	return first.run
 }
 

@@ -281,21 +281,29 @@ func TestLinesWithoutEventsAreForgotten(t *testing.T) {
 	})
 }
 
-// A slowReader gives one chunk per Read, each after a pause.
+// A slowReader gives one chunk per Read, each after a pause, or only its beginning after
+// one that is longer.
 type slowReader struct {
 	chunks []string
 	pause  time.Duration
+	first  time.Duration
+	within bool // a chunk has begun
 }
 
 func (s *slowReader) Read(p []byte) (int, error) {
 	if len(s.chunks) == 0 {
 		return 0, io.EOF
 	}
-	<-time.After(s.pause)
+	if <-time.After(s.pause); !s.within {
+		<-time.After(s.first)
+	}
 	n := copy(p, s.chunks[0])
 	if s.chunks[0] = s.chunks[0][n:]; s.chunks[0] == "" {
 		s.chunks = s.chunks[1:]
+		s.within = false
+		return n, nil
 	}
+	s.within = true
 	return n, nil
 }
 
@@ -352,4 +360,68 @@ func TestAllocationsPerEvent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEventsOverTheLimitThatGoOn_R14: what is passed over takes no memory, and time only
+// for as long as it is bounded.
+func TestEventsOverTheLimitThatGoOn_R14(t *testing.T) {
+	const limit = 100_000
+	const most = sse.MaxPassedOver * limit
+	long := strings.Repeat("x", limit)
+	for _, tt := range []struct{ name, start, unit string }{
+		{"a line without end", "data: ", long},
+		{"a comment without end", ":", long},
+		{"data without end", "", "data: " + long[1:] + "\n"},
+		{"lines without end", "data: x" + long + "\n", "data: x\n"},
+		{"one event after the other", "", "data: x" + long + "\n\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			src := &flood{unit: tt.unit, stop: 4 * most}
+			r := sse.NewReader(io.MultiReader(strings.NewReader(tt.start), src), limit)
+			var err error
+			for big := new(sse.TooLargeError); errors.As(err, &big) || err == nil; {
+				_, err = r.Next()
+			}
+			endless, ok := errors.AsType[*sse.EndlessError](err)
+			if !ok || endless.Limit != limit || endless.Seen < most {
+				t.Fatalf("error is %v, want one that names the limit", err)
+			}
+			if src.given < most/2 || src.given > most+4*limit {
+				t.Errorf("%d bytes were read, the limit is %d", src.given, most)
+			}
+			if _, again := r.Next(); again != err {
+				t.Errorf("then it is %v", again)
+			}
+		})
+	}
+	const want = "700 bytes of events over the limit of 10 bytes, with none within it, exceed 64 times that limit"
+	if got := (&sse.EndlessError{Limit: 10, Seen: 700}).Error(); got != want {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestEventsOverTheLimitThatEnd do no harm, as long as others come between them, or time
+// passes.
+func TestEventsOverTheLimitThatEnd(t *testing.T) {
+	const limit = 100_000
+	long := "data: " + strings.Repeat("x", (sse.MaxPassedOver-2)*limit) + "\n\n"
+	check := func(t *testing.T, r *sse.Reader, want ...string) {
+		t.Helper()
+		for i, text := range want {
+			e, err := r.Next()
+			if _, big := errors.AsType[*sse.TooLargeError](err); text == "" && !big || text != "" && string(e.Data) != text {
+				t.Fatalf("%d: %q, %v", i, e.Data, err)
+			}
+		}
+	}
+	t.Run("others between them", func(t *testing.T) {
+		stream := strings.Repeat(long+"data: x\n\n", 3)
+		check(t, sse.NewReader(strings.NewReader(stream), limit), "", "x", "", "x", "", "x")
+	})
+	t.Run("time between them", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			slow := &slowReader{chunks: []string{long, long, long, "data: x\n\n"}, first: sse.FloodTime + time.Second}
+			check(t, sse.NewReader(slow, limit), "", "", "", "x")
+		})
+	})
 }

@@ -21,6 +21,10 @@ const (
 	// NewReader.
 	FloodTime = time.Minute
 
+	// MaxPassedOver is how many times the limit of an event may come, in bytes, in
+	// events over it, before reading ends, see [Reader.Next].
+	MaxPassedOver = 64
+
 	// maxFields is the limit for names, ids and waits, see NewReader.
 	maxFields = 64 << 10
 )
@@ -54,6 +58,17 @@ func (e *FloodError) Error() string {
 	return fmt.Sprintf("%d bytes within %v that hold no event exceed the limit of %d bytes", e.Seen, FloodTime, e.Limit)
 }
 
+// EndlessError says that events over the limit of a [Reader] went on for too long.
+type EndlessError struct {
+	Limit int   // bytes allowed for an event
+	Seen  int64 // bytes counted
+}
+
+// Error names the limit and the size seen.
+func (e *EndlessError) Error() string {
+	return fmt.Sprintf("%d bytes of events over the limit of %d bytes, with none within it, exceed %d times that limit", e.Seen, e.Limit, MaxPassedOver)
+}
+
 // Reader takes events out of an event stream.
 //
 // It reads no further ahead than the source gives by itself, and holds 4 KiB while
@@ -75,7 +90,9 @@ type Reader struct {
 
 	useless int       // bytes since the last event that had something in it
 	since   time.Time // when the first of them came
-	flooded *FloodError
+	over    int64     // bytes of events over the limit since then
+	overAt  time.Time // when the first of these came
+	flooded error     // why nothing more is read
 
 	lastID    string
 	hasLastID bool
@@ -106,8 +123,11 @@ func NewReader(r io.Reader, maxEvent int) *Reader {
 //
 // An event over the limit gives a [*TooLargeError]. The reader is still good: the
 // next call drops the rest of that event, in bounded memory, and goes on. Its id
-// takes effect if it came before the limit was hit. A [*FloodError] comes again with
-// each further call.
+// takes effect if it came before the limit was hit. One that does not end, or many
+// within [FloodTime] with no event within the limit between them, give an
+// [*EndlessError] after [MaxPassedOver] times the limit. That and a [*FloodError]
+// come again with each further call. There is no limit of time: a stream that is slow
+// in the middle of an event is as one that is silent.
 func (r *Reader) Next() (Event, error) {
 	if r.flooded != nil {
 		return Event{}, r.flooded
@@ -118,9 +138,9 @@ func (r *Reader) Next() (Event, error) {
 	for {
 		i, ok := r.in.next()
 		l := r.line(i)
-		if err := r.check(l, ok); err != nil {
-			r.giveUp(i, ok)
-			return Event{}, err
+		if big := r.check(l, ok); big != nil {
+			r.giveUp(i, ok, big)
+			return Event{}, big
 		}
 		if !ok {
 			if err := r.in.fill(); err != nil {
@@ -195,7 +215,7 @@ func (r *Reader) line(i int) line {
 // check holds a line against the limits. A line that is not all there yet is over
 // them only if the whole line is, so it does not matter how often it is asked: that
 // takes a beginning that is long enough to tell the field.
-func (r *Reader) check(l line, complete bool) error {
+func (r *Reader) check(l line, complete bool) *TooLargeError {
 	if !complete && l.total <= longestName {
 		return nil
 	}
@@ -203,7 +223,7 @@ func (r *Reader) check(l line, complete bool) error {
 	switch l.field {
 	case fieldNone:
 	case fieldComment, fieldUnknown:
-		seen, limit = l.total, max(r.maxData, maxFields)
+		seen, limit = l.total, r.maxLine()
 	case fieldData:
 		seen, limit = l.size, r.maxData
 		if r.event.Data != nil {
@@ -217,6 +237,9 @@ func (r *Reader) check(l line, complete bool) error {
 	}
 	return nil
 }
+
+// maxLine is the limit of a line that is ignored.
+func (r *Reader) maxLine() int { return max(r.maxData, maxFields) }
 
 // take applies a complete line that ends at i.
 func (r *Reader) take(l line, i int) {
@@ -246,7 +269,7 @@ func (r *Reader) isFlood(l line) bool {
 		r.since = time.Now()
 	}
 	r.useless += size
-	limit := max(r.maxData, maxFields)
+	limit := r.maxLine()
 	if r.useless <= limit {
 		return false
 	}
@@ -312,7 +335,7 @@ func (r *Reader) dispatch() (Event, bool) {
 	e := r.event
 	r.reset()
 	if len(e.Data) > 0 {
-		r.useless = 0
+		r.useless, r.over = 0, 0
 	}
 	return e, e.Data != nil
 }
@@ -327,7 +350,11 @@ func (r *Reader) reset() {
 
 // giveUp starts the skipping of an event over the limit, whose current line has
 // been read up to i, its end if complete.
-func (r *Reader) giveUp(i int, complete bool) {
+func (r *Reader) giveUp(i int, complete bool, big *TooLargeError) {
+	if r.over == 0 || time.Since(r.overAt) > FloodTime {
+		r.over, r.overAt = 0, time.Now()
+	}
+	r.passOver(big.Seen)
 	r.reset()
 	r.started, r.skipping, r.midLine = true, true, !complete
 	if complete {
@@ -337,10 +364,21 @@ func (r *Reader) giveUp(i int, complete bool) {
 	r.in.drop()
 }
 
+// passOver counts what is dropped of events over the limit.
+func (r *Reader) passOver(size int) {
+	r.over += int64(size)
+	if limit := r.maxLine(); r.over/MaxPassedOver >= int64(limit) {
+		r.flooded = &EndlessError{Limit: limit, Seen: r.over}
+	}
+}
+
 // skip drops lines to the end of an event that Next has given up.
 func (r *Reader) skip() error {
 	for r.skipping {
 		i, ok := r.in.next()
+		if r.passOver(r.in.size(i) + len("\n")); r.flooded != nil {
+			return r.flooded
+		}
 		if !ok {
 			r.midLine = r.midLine || r.in.size(i) > 0
 			r.in.drop()

@@ -28,7 +28,8 @@ type DialOptions struct {
 	Header http.Header
 	// MaxBody is how many bytes a reply, or one event of it, may have, and how
 	// many may come on an event stream within a minute without an event that
-	// holds something. Default jsonrpc.DefaultMaxLineDialing.
+	// holds something. Where others share the stream, an event over it is passed
+	// over, for up to 64 times as many bytes. Default jsonrpc.DefaultMaxLineDialing.
 	MaxBody int
 	// ConnectTimeout bounds making a network connection. Default
 	// DefaultConnectTimeout.

@@ -188,7 +188,23 @@ func (d *delivery) write(events *eventStream, batch []eventlog.Event) error {
 		if err := events.event(d.stream.ID(e.Seq), e.Data); err != nil {
 			return err
 		}
+		// Who names no event later gets what was not sent. Of several that are sent
+		// in one piece nobody knows which a connection that breaks has carried.
+		if d.own == nil {
+			continue
+		}
+		if err := d.sent(at); err != nil {
+			return err
+		}
 	}
+	if err := d.sent(at); err != nil {
+		return err
+	}
+	return context.Cause(d.ctx)
+}
+
+// sent sends what was written, up to an event.
+func (d *delivery) sent(at uint64) error {
 	if err := d.out.rc.Flush(); err != nil {
 		return err
 	}
@@ -196,5 +212,5 @@ func (d *delivery) write(events *eventStream, batch []eventlog.Event) error {
 	if d.own != nil {
 		d.own.delivered(at)
 	}
-	return context.Cause(d.ctx)
+	return nil
 }

@@ -102,6 +102,8 @@ func (l *dialedSSE) ended(err error) ([]byte, error) {
 	switch cause := context.Cause(l.ctx); {
 	case cause != nil:
 		l.last = cause
+	case isGivenUp(err):
+		l.last = fmt.Errorf("the event stream is over the limit MaxBody: %w", err)
 	case !errors.Is(err, io.EOF):
 		l.last = l.site.origin.brief(err)
 	}

@@ -69,6 +69,7 @@ func (h *Handler) locate(d *delivery, s *session.Held) *reject {
 	}
 	if d.stream, d.at = stream, at; stream == own.stream {
 		d.own = own
+		own.delivered(at) // as its client says, whatever became of that connection
 	}
 	return nil
 }
@@ -150,7 +151,7 @@ func (o *ownStream) sent() uint64 {
 	return o.last
 }
 
-// delivered takes note of what a client has been sent.
+// delivered takes note of what a client has been sent, or has.
 func (o *ownStream) delivered(at uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

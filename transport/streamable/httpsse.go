@@ -15,10 +15,12 @@ import (
 
 // Defaults of [SSEOptions].
 const (
-	DefaultMaxSSE         = 10_000
-	DefaultMaxSSEInFlight = 64
-	DefaultMaxSSEQueued   = 256
-	DefaultMaxSSEUnsent   = 4 << 20
+	DefaultMaxSSE            = 10_000
+	DefaultMaxSSEInFlight    = 64
+	DefaultMaxSSEQueued      = 256
+	DefaultMaxSSEQueuedTotal = 10_000
+	DefaultMaxSSEQueuedBytes = 256 << 20
+	DefaultMaxSSEUnsent      = 4 << 20
 )
 
 // SSEOptions configure an [SSEHandler]. The zero value is usable.
@@ -36,6 +38,12 @@ type SSEOptions struct {
 	// with 64 MiB of messages at most; one more gets the status 503. Default
 	// DefaultMaxSSEQueued.
 	MaxQueued int
+	// MaxQueuedTotal is how many messages of all clients wait their turn after they
+	// were taken, and MaxQueuedBytes how many bytes these may have; a further request
+	// gets the status 503. A single larger message is let in. Defaults
+	// DefaultMaxSSEQueuedTotal and DefaultMaxSSEQueuedBytes.
+	MaxQueuedTotal int
+	MaxQueuedBytes int
 	// MaxUnsent is how many bytes wait for one client to read before whoever
 	// has more for it has to wait. A single larger message is let in. Default
 	// DefaultMaxSSEUnsent.
@@ -54,6 +62,12 @@ func (o SSEOptions) withDefaults() SSEOptions {
 	}
 	if o.MaxQueued <= 0 {
 		o.MaxQueued = DefaultMaxSSEQueued
+	}
+	if o.MaxQueuedTotal <= 0 {
+		o.MaxQueuedTotal = DefaultMaxSSEQueuedTotal
+	}
+	if o.MaxQueuedBytes <= 0 {
+		o.MaxQueuedBytes = DefaultMaxSSEQueuedBytes
 	}
 	if o.MaxUnsent <= 0 {
 		o.MaxUnsent = DefaultMaxSSEUnsent
@@ -111,7 +125,9 @@ func newSSEHandler(core *Handler, opts SSEOptions) *SSEHandler {
 	h.handler = mcp.HandlerFunc(h.handle)
 	h.serving = transport.ServeOptions{
 		Era: mcp.Legacy, Fallback: core.opts.Fallback, Logger: core.opts.Logger,
-		MaxInFlight: h.opts.MaxInFlight, MaxQueued: h.opts.MaxQueued, MaxTaskWait: core.opts.MaxTaskWait,
+		MaxInFlight: h.opts.MaxInFlight, MaxQueued: h.opts.MaxQueued,
+		Backlog:     transport.NewBacklog(h.opts.MaxQueuedTotal, h.opts.MaxQueuedBytes),
+		MaxTaskWait: core.opts.MaxTaskWait,
 	}
 	if !core.sessionless() {
 		stream := route{methods: []string{http.MethodGet}, serve: h.stream}

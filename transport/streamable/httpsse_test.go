@@ -254,6 +254,42 @@ func TestSSEServesConcurrentlyUpToALimit_TK1(t *testing.T) {
 	c.events.await(t, `"id":6,"result"`)
 }
 
+// TestSSEQueuesAreBoundedTogether_TK1: however many clients there are.
+func TestSSEQueuesAreBoundedTogether_TK1(t *testing.T) {
+	for limit, sse := range map[string]streamable.SSEOptions{
+		"MaxQueuedTotal": {MaxInFlight: 1, MaxQueuedTotal: 2},
+		"MaxQueuedBytes": {MaxInFlight: 1, MaxQueuedBytes: 180},
+	} {
+		t.Run(limit, func(t *testing.T) {
+			f := newFixture()
+			opts := strictServer(t)
+			opts.SSE = sse
+			b := sseAt(t, f, opts)
+			var clients []*sseClient
+			call := func(id int) string { return legacyRequest(fmt.Sprint(id), "tools/call", `{"name":"slow"}`) }
+			for range 3 {
+				c := openSSE(t, b)
+				c.initialize(t, "2024-11-05")
+				c.say(t, call(1))
+				await(t, f.started)
+				clients = append(clients, c)
+			}
+			clients[0].say(t, call(2))
+			clients[1].say(t, call(2))
+			for i, c := range clients {
+				if r := c.post(t, call(3)); r.status != 503 || r.header.Get("Retry-After") == "" || !strings.Contains(r.body, `"limit":"`+limit+`"`) {
+					t.Errorf("client %d, over the limit: %s", i, r)
+				}
+			}
+			// Who leaves makes room.
+			if err := clients[0].events.body.Close(); err != nil {
+				t.Error(err)
+			}
+			eventually(t, func() bool { return clients[2].post(t, call(2)).status == 202 })
+		})
+	}
+}
+
 func TestSSEWithoutALimit(t *testing.T) {
 	opts := strictServer(t)
 	opts.SSE = streamable.SSEOptions{MaxQueued: math.MaxInt}

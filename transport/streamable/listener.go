@@ -41,12 +41,13 @@ func (e *legacyEra) listen(ctx context.Context) {
 		}
 		busy, isBusy := errors.AsType[*busyStreamError](err)
 		level := slog.LevelDebug
-		if isBusy && !warned {
+		isBad := isBusy || isGivenUp(err)
+		if isBad && !warned {
 			level = slog.LevelWarn
 		}
-		warned = isBusy // once in a row
+		warned = isBad // once in a row
 		e.conn.opts.Logger.Log(ctx, level, "the stream outside calls has ended", "err", err)
-		if events > 0 || time.Since(opened) > maxReopen {
+		if !isGivenUp(err) && (events > 0 || time.Since(opened) > maxReopen) {
 			wait = minReopen
 		}
 		pause := wait
@@ -113,6 +114,9 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 			e.conn.skip("an event was passed over", err)
 			e.conn.calls.Missed()
 			continue
+		}
+		if isGivenUp(err) {
+			return 0, fmt.Errorf("it is over the limit MaxBody: %w", err) // whatever came before
 		}
 		if err != nil {
 			return events, e.conn.origin.brief(err)

@@ -81,7 +81,8 @@ func isSuccess(status int) bool { return status >= 200 && status < 300 }
 // whether the body was read to its end, and why there is no response.
 func (t *trip) readReply(resp *http.Response) (whole bool, _ error) {
 	data, err := readLimited(resp, t.conn.opts.MaxBody)
-	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+	if e, ok := errors.AsType[*mcp.CallError](err); ok { // it is too long
+		e.Outcome = outcomeOf(resp.StatusCode)
 		return false, e
 	}
 	if err != nil {
@@ -114,10 +115,14 @@ func (t *trip) readBody(resp *http.Response, data []byte) error {
 		return nil
 	case !isSuccess(resp.StatusCode):
 		return t.conn.badStatus(resp, data)
-	case err != nil:
-		return badReply(fmt.Errorf("%w (%w)", err, t.conn.statusError(resp, data)))
 	}
-	return badReply(t.conn.statusError(resp, data))
+	seen := error(t.conn.statusError(resp, data))
+	if err != nil {
+		seen = fmt.Errorf("%w (%w)", err, seen)
+	}
+	failure := badReply(seen)
+	failure.Outcome = outcomeOf(resp.StatusCode)
+	return failure
 }
 
 // saysSessionLost reports whether a reply with data as its body says that the
@@ -160,7 +165,7 @@ func (c *Conn) sessionLost() error {
 	return &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: ErrSessionLost}
 }
 
-func badReply(err error) error {
+func badReply(err error) *mcp.CallError {
 	return &mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered, Err: err, Public: "the server's reply is no JSON-RPC response to the request"}
 }
 
@@ -423,8 +428,14 @@ func (t *trip) readStream(body io.Reader, at *cursor) (responded bool, err error
 // isOverLimit reports whether an event stream was given up because of MaxBody.
 func isOverLimit(err error) bool {
 	_, event := errors.AsType[*sse.TooLargeError](err)
+	return event || isGivenUp(err)
+}
+
+// isGivenUp reports whether nothing more of an event stream is read because of MaxBody.
+func isGivenUp(err error) bool {
 	_, flood := errors.AsType[*sse.FloodError](err)
-	return event || flood
+	_, endless := errors.AsType[*sse.EndlessError](err)
+	return flood || endless
 }
 
 // streamEnded returns the error of a stream that ended before the response. An

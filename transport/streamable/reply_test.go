@@ -443,3 +443,47 @@ func TestPackedStreamIsReadAsItComes(t *testing.T) {
 		t.Errorf("B094: %s, %v", got, err)
 	}
 }
+
+// TestAcceptedWithoutAResponse_B083: the status 202 is for what has no response, so that
+// the server may do the work, whatever else it says. A response that comes with it is
+// one.
+func TestAcceptedWithoutAResponse_B083(t *testing.T) {
+	const without = "HTTP 202 Accepted"
+	for _, tt := range []struct {
+		name, kind, body string
+		want             mcp.Outcome // empty for a result
+		contains         string
+	}{
+		{"nothing", "", "", mcp.MaybeExecuted, "with an empty body"},
+		{"no JSON", "text/plain", "taken", mcp.MaybeExecuted, `: "taken"`},
+		{"no JSON-RPC", "application/json", `{"status":"queued"}`, mcp.MaybeExecuted, `"{\"status\":\"queued\"}"`},
+		{"null", "application/json", `null`, mcp.MaybeExecuted, `"null"`},
+		{"a notification", "application/json", `{"jsonrpc":"2.0","method":"notifications/x"}`, mcp.MaybeExecuted, "notifications/x"},
+		{"a response to another", "application/json", `{"jsonrpc":"2.0","id":77,"result":{}}`, mcp.MaybeExecuted, "a response to id 77"},
+		{"an event stream", "text/event-stream", ": x\n\n", mcp.MaybeExecuted, "text/event-stream"},
+		{"too much", "application/json", `"` + strings.Repeat("x", 2<<10) + `"`, mcp.MaybeExecuted, "MaxBody"},
+		{"a response", "application/json", `{"jsonrpc":"2.0","id":$,"result":{}}`, "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			answer := func(w http.ResponseWriter, r *http.Request, m *jsonrpc.Message) {
+				if string(m.Method) == "tools/list" {
+					writeResult(w, m, `{"tools":[]}`)
+					return
+				}
+				w.Header()["Content-Type"] = []string{tt.kind}
+				w.WriteHeader(http.StatusAccepted)
+				_, _ = io.WriteString(w, strings.ReplaceAll(tt.body, "$", m.ID.String()))
+			}
+			for era, peer := range map[string]answerer{"modern": modernPeer(answer), "legacy": legacyPeer("2025-11-25", "", onPost(answer))} {
+				c := dial(t, newPeer(t, peer).url, &streamable.DialOptions{MaxBody: 1 << 10})
+				switch _, err := call(t, c, mcp.NoCaller{}); {
+				case tt.want == "" && err != nil, tt.want != "" && (err == nil || mcp.OutcomeOf(err) != tt.want):
+					t.Errorf("%s: %v", era, err)
+				case err != nil && !strings.Contains(err.Error(), tt.contains),
+					err != nil && tt.contains != "MaxBody" && !strings.Contains(err.Error(), without):
+					t.Errorf("%s: %v does not say what was seen", era, err)
+				}
+			}
+		})
+	}
+}

@@ -176,16 +176,25 @@ func (s *site) badStatus(resp *http.Response, data []byte) error {
 		e.Err = &AuthError{Status: resp.StatusCode, Challenges: s.origin.withoutSecrets(resp.Header.Values("Www-Authenticate"))}
 		return e
 	}
-	switch status := resp.StatusCode; {
-	case status == http.StatusAccepted: // it may still be doing the work (RFC 9110, section 15.3.3)
-		e.Outcome, e.Public = mcp.MaybeExecuted, "the server sent no response"
-	case isSuccess(status):
+	e.Outcome = outcomeOf(resp.StatusCode)
+	if isSuccess(resp.StatusCode) {
 		e.Public = "the server sent no response"
-	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable:
-		e.Outcome = mcp.MaybeExecuted // whoever says so may have lost the answer
 	}
 	e.Err = s.statusError(resp, data)
 	return e
+}
+
+// outcomeOf returns what a status says of a request to which no response came with it.
+func outcomeOf(status int) mcp.Outcome {
+	switch {
+	case status == http.StatusAccepted:
+		// It is for what has no response (2025-11-25, transports, Sending Messages),
+		// and the work may go on (RFC 9110, section 15.3.3).
+		return mcp.MaybeExecuted
+	case status >= http.StatusInternalServerError && status != http.StatusServiceUnavailable:
+		return mcp.MaybeExecuted // whoever says so may have lost the answer
+	}
+	return mcp.Answered
 }
 
 func (s *site) statusError(resp *http.Response, data []byte) *StatusError {

@@ -1,0 +1,57 @@
+package transport
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// A Backlog bounds the messages that wait their turn in several [Serve] together, as
+// those of all clients of a listener. It is safe for concurrent use.
+type Backlog struct {
+	// Set at construction.
+	max, maxBytes int
+
+	mu       sync.Mutex
+	messages int // guarded by mu, like bytes
+	bytes    int
+}
+
+// NewBacklog returns a bound of max messages, which errors call MaxQueuedTotal, and of
+// maxBytes bytes, MaxQueuedBytes. A single larger message is let in.
+func NewBacklog(max, maxBytes int) *Backlog { return &Backlog{max: max, maxBytes: maxBytes} }
+
+// add lets a message wait. A nil Backlog has no bound.
+func (b *Backlog) add(size int) error {
+	if b == nil {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.messages >= b.max:
+		return tooMany("MaxQueuedTotal", fmt.Sprintf("%d messages of all clients wait, the limit is %d", b.messages, b.max))
+	case b.messages > 0 && size > b.maxBytes-b.bytes:
+		return tooMany("MaxQueuedBytes", fmt.Sprintf("messages of %d bytes of all clients wait, and one of %d; the limit is %d", b.bytes, size, b.maxBytes))
+	}
+	b.messages++
+	b.bytes += size
+	return nil
+}
+
+// remove says that a message waits no longer.
+func (b *Backlog) remove(size int) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.messages--
+	b.bytes -= size
+}
+
+// tooMany is why a message may not wait.
+func tooMany(limit, public string) error {
+	return &mcp.CallError{Kind: mcp.LimitExceeded, Limit: limit, Outcome: mcp.NotSent, Public: public}
+}
