@@ -18,8 +18,8 @@ func (c *Client) callTool(ctx context.Context, req *mcp.Request, caller mcp.Call
 	if c.toolTasks.required(ctx, c, name) {
 		return c.callAsTask(ctx, req, caller)
 	}
-	result, _, err := c.send(ctx, req, caller, withoutTask...)
-	if !asksForTask(err) || ctx.Err() != nil || c.toolTasks.mayBePlain(ctx, c, name) {
+	result, call, err := c.send(ctx, req, caller, withoutTask...)
+	if !asksForTask(err) || ctx.Err() != nil || call.heard || c.toolTasks.mayBePlain(ctx, c, name) {
 		return result, err
 	}
 	// It has not been executed.
@@ -99,7 +99,7 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 	result, call, err := c.sendTask(ctx, t.req, caller,
 		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
 	if err == nil {
-		t.task = newTask(t.req, &result, call)
+		t.task = newTask(t.req, &result, call.id)
 	}
 	if t.task == nil {
 		c.tasks.made(nil)

@@ -235,12 +235,17 @@ func (c *Client) withTasks(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	return result, err
 }
 
-// send makes a request, whose progress comes under the id of its call. It returns
-// that id as well.
-func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, int64, error) {
+// What is known of a request that was made.
+type sent struct {
+	id    int64 // of the call, under which its progress comes
+	heard bool  // something has come for it, so that it is not to be made again
+}
+
+// send makes a request.
+func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, sent, error) {
 	call, err := c.calls.Start(req)
 	if err != nil {
-		return mcp.Result{}, 0, err
+		return mcp.Result{}, sent{}, err
 	}
 	defer call.End()
 	var token jsonrpc.ID
@@ -252,7 +257,7 @@ func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, 
 	if err != nil && mcp.OutcomeOf(err) == mcp.NotSent {
 		call.Finish(err) // or it would count as one that was left
 	}
-	return result, call.ID, err
+	return result, sent{call.ID, call.Heard()}, err
 }
 
 // Unattributed returns how many questions of the server were refused because they

@@ -16,7 +16,7 @@ func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 		return mcp.Result{}, err
 	}
 	result, call, err := c.sendTask(ctx, req, caller)
-	t := newTask(req, &result, call)
+	t := newTask(req, &result, call.id)
 	c.tasks.made(t)
 	if t != nil && ctx.Err() != nil {
 		c.tasks.forget(t)
@@ -31,9 +31,9 @@ func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 const taskCreateWait = 5 * time.Second
 
 // sendTask is send for a call that makes a task.
-func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, int64, error) {
+func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, sent, error) {
 	if ctx.Err() != nil {
-		return mcp.Result{}, 0, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
+		return mcp.Result{}, sent{}, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
 	}
 	creating, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)

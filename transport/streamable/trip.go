@@ -159,10 +159,14 @@ func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc)
 	} else {
 		hangup()
 	}
-	if ok {
-		return named(known, t.method())
+	if !ok {
+		return givenUp(ctx, t.method(), mcp.MaybeExecuted, err)
 	}
-	return givenUp(ctx, t.method(), mcp.MaybeExecuted, err)
+	err = named(known, t.method())
+	if t.call.Heard() {
+		return mcp.Begun(err) // or it would be made again for who has seen that
+	}
+	return err
 }
 
 func named(e *mcp.CallError, method string) error {
