@@ -247,7 +247,13 @@ func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, 
 	if err != nil {
 		return mcp.Result{}, sent{}, err
 	}
+	return c.sendCall(ctx, call, caller, edits...)
+}
+
+// sendCall is send for a call that was started, and ends it.
+func (c *Client) sendCall(ctx context.Context, call *inflight.Call, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, sent, error) {
 	defer call.End()
+	req := call.Request
 	var token jsonrpc.ID
 	if !req.Meta.ProgressToken.IsZero() {
 		token = call.WireID()

@@ -41,7 +41,12 @@ func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 	grace.Stop()
 	defer grace.Stop()
 	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
-	return c.send(creating, req, caller, edits...)
+	call, err := c.calls.Start(req)
+	if err != nil {
+		return mcp.Result{}, sent{}, err
+	}
+	call.MakesTask = true
+	return c.sendCall(creating, call, caller, edits...)
 }
 
 // newTask returns the task that a call has made, nil if its result tells of none.

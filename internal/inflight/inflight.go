@@ -38,6 +38,11 @@ type Call struct {
 	digits  [maxDigits]byte
 	token   jsonrpc.ID // the client's progress token, if it wants progress
 
+	// MakesTask says that the peer must not be told if the call is left: such a
+	// request is not cancelled, its task is (2025-11-25, utilities/cancellation).
+	// Whoever starts the call sets it before anything is sent.
+	MakesTask bool
+
 	// Filter is what a listen call wants to hear of. Whoever sets and reads it
 	// sees to it that this does not happen at once.
 	Filter mcp.Filter
