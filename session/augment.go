@@ -19,8 +19,8 @@ func (c *Client) callTool(ctx context.Context, req *mcp.Request, caller mcp.Call
 		result, _, err := c.callAsTask(ctx, req, caller)
 		return result, err
 	}
-	result, err := c.send(ctx, req, caller, withoutTask...)
-	if !asksForTask(err) || ctx.Err() != nil || c.toolTasks.mayBePlain(ctx, c, name) {
+	result, call, err := c.sendEdited(ctx, req, caller, withoutTask...)
+	if !asksForTask(err) || ctx.Err() != nil || call.heard || c.toolTasks.mayBePlain(ctx, c, name) {
 		return result, err
 	}
 	// It has not been executed.
@@ -100,10 +100,10 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 	result, call, err := c.sendTask(ctx, t.req, caller,
 		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
 	if err == nil {
-		t.task = newTask(t.req, &result, call)
+		t.task = newTask(t.req, &result, call.id)
 	}
 	if t.task == nil {
-		c.tasks.made(call, nil)
+		c.tasks.made(call.id, nil)
 	}
 	return result, err
 }

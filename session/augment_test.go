@@ -262,6 +262,24 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 		}
 		call(t, c, "plain")
 	})
+	t.Run("an error after something has come for the call", func(t *testing.T) {
+		w := newWire(func(call *inflight.Call, method, params string) {
+			switch {
+			case method == mcp.MethodListTools:
+				answer(call, `{"tools":[]}`)
+			case method == mcp.MethodCallTool && !strings.Contains(params, `"task":{`):
+				call.Notify(&mcp.Notification{Method: mcp.NotificationProgress})
+				refuse(call, jsonrpc.CodeMethodNotFound)
+			default:
+				tasking(call, method, params)
+			}
+		})
+		c := toTasks(t, w)
+		_, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
+		if got := len(w.all(mcp.MethodCallTool)); got != 1 || !jsonrpc.FromPeer(err) {
+			t.Errorf("%d calls, %v", got, err)
+		}
+	})
 	t.Run("a server that does not list", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWire(func(call *inflight.Call, method, params string) {

@@ -237,17 +237,29 @@ func (c *Client) withTasks(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	return result, err
 }
 
-// send makes a request, whose progress comes under the id of its call.
-func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
+// What is known of a request that was made.
+type sent struct {
+	id    int64 // of the call, under which its progress comes
+	heard bool  // something has come for it, so that it is not to be made again
+}
+
+// send makes a request.
+func (c *Client) send(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	result, _, err := c.sendEdited(ctx, req, caller)
+	return result, err
+}
+
+// sendEdited is send for params that are edited.
+func (c *Client) sendEdited(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, sent, error) {
 	call, err := c.calls.Start(req)
 	if err != nil {
-		return mcp.Result{}, err
+		return mcp.Result{}, sent{}, err
 	}
 	return c.sendCall(ctx, call, caller, edits...)
 }
 
-// sendCall is send for a call that has been started, which it ends.
-func (c *Client) sendCall(ctx context.Context, call *inflight.Call, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, error) {
+// sendCall is send for a call that was started, and ends it.
+func (c *Client) sendCall(ctx context.Context, call *inflight.Call, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, sent, error) {
 	defer call.End()
 	req := call.Request
 	var token jsonrpc.ID
@@ -259,7 +271,7 @@ func (c *Client) sendCall(ctx context.Context, call *inflight.Call, caller mcp.C
 	if err != nil && mcp.OutcomeOf(err) == mcp.NotSent {
 		call.Finish(err) // or it would count as one that was left
 	}
-	return result, err
+	return result, sent{call.ID, call.Heard()}, err
 }
 
 // Unattributed returns how many questions of the server were refused because they

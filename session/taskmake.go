@@ -16,8 +16,8 @@ func (c *Client) makeTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 		return mcp.Result{}, err
 	}
 	result, call, err := c.sendTask(ctx, req, caller)
-	t := newTask(req, &result, call)
-	c.tasks.made(call, t)
+	t := newTask(req, &result, call.id)
+	c.tasks.made(call.id, t)
 	if t != nil && ctx.Err() != nil {
 		c.tasks.forget(t)
 		c.cancelTask(ctx, t)
@@ -41,14 +41,15 @@ func (c *Client) expectTask(req *mcp.Request) error {
 const taskCreateWait = 5 * time.Second
 
 // sendTask is send for a call that makes a task.
-func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, int64, error) {
+func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Caller, edits ...jsonrpc.Edit) (mcp.Result, sent, error) {
 	if ctx.Err() != nil {
-		return mcp.Result{}, 0, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
+		return mcp.Result{}, sent{}, &mcp.CallError{Method: req.Method, Kind: mcp.Cancelled, Outcome: mcp.NotSent, Err: context.Cause(ctx)}
 	}
 	call, err := c.calls.Start(req)
 	if err != nil {
-		return mcp.Result{}, 0, err
+		return mcp.Result{}, sent{}, err
 	}
+	call.MakesTask = true
 	c.tasks.begun(call.ID)
 	creating, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
@@ -56,8 +57,7 @@ func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 	grace.Stop()
 	defer grace.Stop()
 	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
-	result, err := c.sendCall(creating, call, caller, edits...)
-	return result, call.ID, err
+	return c.sendCall(creating, call, caller, edits...)
 }
 
 // newTask returns the task that a call has made, nil if its result tells of none.

@@ -118,10 +118,10 @@ func (c *Conn) failed(ctx context.Context, call *inflight.Call, method string, e
 		e.Err = c.hinted(err)
 	}
 	e.Method = method
-	abandoned := !ok || e.Kind == mcp.LimitExceeded
+	abandoned := !ok || e.Outcome == mcp.MaybeExecuted && c.Err() == nil
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
-	if abandoned && method != mcp.MethodInitialize {
+	if abandoned && method != mcp.MethodInitialize && !call.MakesTask {
 		c.cancel(call, string(e.Kind))
 	}
 	return e

@@ -38,6 +38,11 @@ type Call struct {
 	digits  [maxDigits]byte
 	token   jsonrpc.ID // the client's progress token, if it wants progress
 
+	// MakesTask says that the peer must not be told if the call is left: such a
+	// request is not cancelled, its task is (2025-11-25, utilities/cancellation).
+	// Whoever starts the call sets it before anything is sent.
+	MakesTask bool
+
 	// Filter is what a listen call wants to hear of. Whoever sets and reads it
 	// sees to it that this does not happen at once.
 	Filter mcp.Filter
@@ -50,6 +55,7 @@ type Call struct {
 	bytes    int    // of the notifications in inbox
 	finished bool
 	left     bool // Wait has returned without a response
+	heard    bool // something has come before the response
 	reply    *jsonrpc.Message
 	err      error
 	wake     chan struct{} // holds a value if there is news; nil until somebody waits
@@ -102,6 +108,7 @@ func (c *Call) Notify(n *mcp.Notification) bool {
 	if c.finished {
 		return false
 	}
+	c.heard = true
 	if c.waiting(n.Method) {
 		return true
 	}
@@ -152,6 +159,7 @@ func (c *Call) Ask(size int, ask func(context.Context, mcp.Caller)) bool {
 	if c.finished || c.left || c.open >= MaxQueuedMessages || c.open > 0 && c.asked+size > MaxQueuedBytes {
 		return false
 	}
+	c.heard = true
 	c.open++
 	c.asked += size
 	c.inbox = append(c.inbox, item{ask: ask, size: size})
@@ -365,6 +373,14 @@ func (c *Call) late(err error) (*jsonrpc.Message, error) {
 	}
 	c.left = true
 	return nil, err
+}
+
+// Heard reports whether a notification or a question has come for the call. Whoever made
+// it has seen that, or will.
+func (c *Call) Heard() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.heard
 }
 
 // Over reports whether the call has its response, or nobody waits for that any

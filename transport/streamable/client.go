@@ -189,6 +189,13 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
+// lostServer reports whether there is nobody any more who works on calls: the session
+// has ended, or is about to. A connection that was retired has one.
+func (c *Conn) lostServer() bool {
+	err := c.Err()
+	return errors.Is(err, ErrSessionLost) || errors.Is(err, mcp.ErrClosed)
+}
+
 // Noise returns how many messages of the server were passed over because they
 // were none.
 func (c *Conn) Noise() int64 { return c.noise.Load() }

@@ -34,7 +34,8 @@ func newModernEra(c *Conn, revision mcp.Revision) *modernEra {
 
 // Handle implements [mcp.Handler]. A call that the server refuses because of its
 // headers, which proves that it was not executed, is made once more after
-// looking at the list of tools.
+// looking at the list of tools, unless something has come for it: the caller has seen
+// that.
 func (e *modernEra) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if req.Notification {
 		return mcp.Result{}, nil // modern MCP over HTTP has none from a client
@@ -45,15 +46,17 @@ func (e *modernEra) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	if req.Method == mcp.MethodCallTool {
 		e.knowTool(ctx, req)
 	}
-	result, err := e.request(ctx, req, caller)
-	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok && refused.Code == jsonrpc.CodeHeaderMismatch &&
-		req.Method == mcp.MethodCallTool && jsonrpc.FromPeer(err) {
-		if lerr := e.listTools(ctx, req); lerr != nil {
-			return mcp.Result{}, err
-		}
-		return e.request(ctx, req, caller)
+	result, heard, err := e.request(ctx, req, caller)
+	if heard || req.Method != mcp.MethodCallTool || !refusesHeaders(err) || e.listTools(ctx, req) != nil {
+		return result, err
 	}
+	result, _, err = e.request(ctx, req, caller)
 	return result, err
+}
+
+func refusesHeaders(err error) bool {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && refused.Code == jsonrpc.CodeHeaderMismatch && jsonrpc.FromPeer(err)
 }
 
 // knowTool makes the header annotations of a tool known. If several calls need
@@ -104,7 +107,7 @@ func (e *modernEra) listTools(ctx context.Context, like *mcp.Request) error {
 	for range maxPages {
 		list := &mcp.Request{Method: mcp.MethodListTools, Params: params, Meta: like.Meta}
 		list.Meta.Revision, list.Meta.ProgressToken, list.Meta.Headers = "", jsonrpc.ID{}, nil
-		result, err := e.request(ctx, list, mcp.NoCaller{})
+		result, _, err := e.request(ctx, list, mcp.NoCaller{})
 		if err != nil {
 			return err
 		}
@@ -120,18 +123,20 @@ func (e *modernEra) listTools(ctx context.Context, like *mcp.Request) error {
 	return nil
 }
 
-// request makes one request, once.
-func (e *modernEra) request(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+// request makes one request, once. Heard reports whether something has come for it
+// before its result.
+func (e *modernEra) request(ctx context.Context, req *mcp.Request, caller mcp.Caller) (_ mcp.Result, heard bool, _ error) {
 	call, err := e.conn.calls.Start(req)
 	if err != nil {
-		return mcp.Result{}, err
+		return mcp.Result{}, false, err
 	}
 	defer call.End()
 	t, err := e.trip(call)
 	if err != nil {
-		return mcp.Result{}, err
+		return mcp.Result{}, false, err
 	}
-	return t.run(ctx, caller)
+	result, err := t.run(ctx, caller)
+	return result, call.Heard(), err
 }
 
 // trip returns the POST of a call.

@@ -18,7 +18,7 @@ func TestCallLeftAtALimitIsCancelled_B136(t *testing.T) {
 	long := strings.Repeat("x", 2<<10)
 	for name, tt := range map[string]struct {
 		texts []string
-		tell  bool
+		works bool // on the call, until the stream is closed
 	}{
 		"an event that is too long":  {[]string{event(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + long + `"}}`)}, true},
 		"a flood of what is nothing": {[]string{strings.Repeat(": "+long[:100]+"\n", 1000)}, true},
@@ -34,7 +34,7 @@ func TestCallLeftAtALimitIsCancelled_B136(t *testing.T) {
 					case string(m.Method) != "tools/call":
 						w.WriteHeader(http.StatusAccepted)
 					default:
-						if writeStream(w, tt.texts...); tt.tell {
+						if writeStream(w, tt.texts...); tt.works {
 							<-r.Context().Done() // it works on the call
 						}
 					}
@@ -49,11 +49,11 @@ func TestCallLeftAtALimitIsCancelled_B136(t *testing.T) {
 				c := dial(t, p.url, opts)
 				_, err := call(t, c, mcp.NoCaller{})
 				kind, want := mcp.ConnectionLost, 0
-				if tt.tell {
+				if tt.works {
 					kind = mcp.LimitExceeded
 				}
 				checkFailure(t, "the call", err, kind, 0)
-				if tt.tell && era == mcp.Legacy {
+				if era == mcp.Legacy {
 					want = 1
 					p.await(t, "notifications/cancelled", 1)
 				}

@@ -151,18 +151,22 @@ func (t *trip) limit() time.Duration {
 // if it may still work on it.
 func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc) error {
 	known, ok := errors.AsType[*mcp.CallError](err)
-	abandoned := !ok || known.Kind == mcp.LimitExceeded && known.Outcome == mcp.MaybeExecuted
+	abandoned := (!ok || known.Outcome == mcp.MaybeExecuted) && !t.conn.lostServer()
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
-	if abandoned && t.method() != mcp.MethodInitialize {
+	if abandoned && t.method() != mcp.MethodInitialize && !t.call.MakesTask {
 		t.era.cancel(context.WithoutCancel(ctx), t.call, hangup)
 	} else {
 		hangup()
 	}
-	if ok {
-		return named(known, t.method())
+	if !ok {
+		return givenUp(ctx, t.method(), mcp.MaybeExecuted, err)
 	}
-	return givenUp(ctx, t.method(), mcp.MaybeExecuted, err)
+	err = named(known, t.method())
+	if t.call.Heard() {
+		return mcp.Begun(err) // or it would be made again for who has seen that
+	}
+	return err
 }
 
 func named(e *mcp.CallError, method string) error {
