@@ -134,6 +134,29 @@ func TestTasksOfAnEarlierConnection(t *testing.T) {
 	}
 }
 
+// TestListOfAProgramsOwnTasks is the server's, also on another connection than they were
+// made on: nobody else comes through it.
+func TestListOfAProgramsOwnTasks(t *testing.T) {
+	c := toTasks(t, numbered("null"))
+	list := func(session string) string {
+		t.Helper()
+		req := of(session, mcp.MethodListTasks, `{}`)
+		req.Meta.Revision = ""
+		result, err := c.Handle(t.Context(), req, mcp.NoCaller{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(result.Raw())
+	}
+	const all = `{"tasks":[{"taskId":"1","z":1.0},{"taskId":"2"},{"taskId":"3"},{}],"nextCursor":"c"}`
+	if got := list(""); got != all {
+		t.Errorf("the list is %s", got)
+	}
+	if got := list("another"); strings.Contains(got, "1") {
+		t.Errorf("the list of another one is %s", got)
+	}
+}
+
 // TestTaskThatIsNotFound does not become the client's that has named it.
 func TestTaskThatIsNotFound(t *testing.T) {
 	refused := true
