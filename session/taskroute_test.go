@@ -112,12 +112,12 @@ func TestTasksOfAnEarlierConnection(t *testing.T) {
 		}
 	}
 	listed("a", "")
-	for _, id := range []string{"old", "2"} {
+	for _, id := range []string{"old", "1", "2"} {
 		if err := get(c, "a", id, mcp.Principal{}); err != nil {
 			t.Error(err)
 		}
 	}
-	listed("a", `{"taskId":"2"}`)
+	listed("a", `{"taskId":"1","z":1.0},{"taskId":"2"}`)
 	for _, id := range []string{"old", "2", "3"} {
 		if err := get(c, "b", id, mcp.Principal{}); codeOf(err) != jsonrpc.CodeInvalidParams {
 			t.Errorf("b got %v", err)
@@ -125,7 +125,7 @@ func TestTasksOfAnEarlierConnection(t *testing.T) {
 	}
 	listed("b", "")
 	// What it has found stays its own.
-	listed("a", `{"taskId":"2"}`)
+	listed("a", `{"taskId":"1","z":1.0},{"taskId":"2"}`)
 	if err := get(c, "a", "old", mcp.Principal{}); err != nil {
 		t.Error(err)
 	}
