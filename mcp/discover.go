@@ -64,6 +64,10 @@ func InitializeFromDiscover(discover *Result, revision Revision, fallback Implem
 	if info == nil {
 		info = fallback.JSON()
 	}
+	if !revision.HasTasks() {
+		without := WithoutLegacyTasks(*discover)
+		discover = &without
+	}
 	capabilities, ok := objectIn(&discover.Value, "capabilities")
 	if !ok {
 		capabilities = emptyObject

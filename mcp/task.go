@@ -158,7 +158,7 @@ func withExtensionTasks(extensions jsonrpc.Value) []byte {
 }
 
 // WithoutLegacyTasks returns a DiscoverResult that declares no tasks of 2025-11-25,
-// which a modern client cannot use.
+// which clients of other revisions cannot use.
 func WithoutLegacyTasks(discover Result) Result {
 	capabilities := discover.Get("capabilities")
 	if _, declared := capabilities.Lookup("tasks"); !declared {

@@ -181,8 +181,17 @@ func TestDeclaredTasks(t *testing.T) {
 	if c := mcp.ReadServerCapabilities(&left.Value); c.TaskTools {
 		t.Error("tools can be tasks")
 	}
-	init := mcp.InitializeFromDiscover(&discover, mcp.Revision20251125, mcp.Implementation{Name: "n", Version: "1"})
-	if got := init.Get("capabilities"); string(got.Raw()) != `{"tasks":{"requests":{"tools":{"call":{}}}},"x":1.0}` {
-		t.Errorf("initialize tells %s", got.Raw())
+	for revision, want := range map[mcp.Revision]string{
+		mcp.Revision20251125: `{"tasks":{"requests":{"tools":{"call":{}}}},"x":1.0}`,
+		mcp.Revision20250618: `{"x":1.0}`,
+	} {
+		init := mcp.InitializeFromDiscover(&discover, revision, mcp.Implementation{Name: "n", Version: "1"})
+		if got := init.Get("capabilities"); string(got.Raw()) != want {
+			t.Errorf("initialize tells a client of %s %s", revision, got.Raw())
+		}
+	}
+	none := mcp.RawResult([]byte(`{"capabilities":{"x":1.0}}`))
+	if got := mcp.WithoutLegacyTasks(none); string(got.Raw()) != string(none.Raw()) {
+		t.Errorf("left is %s", got.Raw())
 	}
 }

@@ -314,6 +314,25 @@ func TestServerThatIgnoresTasks(t *testing.T) {
 	}
 }
 
+// TestTasksOfARevisionThatHasNone are none, whatever the server declares.
+func TestTasksOfARevisionThatHasNone(t *testing.T) {
+	w := newWire(nil)
+	w.serve = func(call *inflight.Call, _, _ string) {
+		answer(call, strings.Replace(hasTasks, string(legacyRev), "2025-06-18", 1))
+	}
+	c := session.NewClient(w, &w.calls, session.ClientOptions{})
+	if err := c.Initialize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.serve = nil
+	if _, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{}); err != nil {
+		t.Error(err)
+	}
+	if got := w.all("t"); len(got) != 1 || strings.Contains(got[0], "task") {
+		t.Errorf("sent %q", got)
+	}
+}
+
 // slowTask is a legacy server whose task is made and ends when the test says so.
 type slowTask struct {
 	*wire

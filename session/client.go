@@ -159,6 +159,7 @@ func (c *Client) Initialized(ctx context.Context, result mcp.Result) error {
 	}
 	c.revision = revision
 	c.capabilities = mcp.ReadServerCapabilities(&result.Value)
+	c.capabilities.TaskTools = c.capabilities.TaskTools && revision.HasTasks()
 	c.discover = mcp.DiscoverFromInitialize(&result.Value)
 	return c.wire.Notify(ctx, mcp.NotificationInitialized, &jsonrpc.Value{})
 }

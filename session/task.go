@@ -126,7 +126,7 @@ func (t *taskWait) pause(ctx context.Context) (look bool, err error) {
 			t.progress.tell(ctx, t)
 			beat.Reset(taskHeartbeat)
 		case a := <-t.questions.answered:
-			return false, t.questions.take(ctx, t, a)
+			return false, t.questions.take(t, a)
 		case news := <-t.watch.news:
 			if t.see(&news) && !t.asksUnsaid() {
 				return false, nil

@@ -180,11 +180,26 @@ func TestQuestionBetweenTwoWaits_B151(t *testing.T) {
 	})
 }
 
-// TestNewsForWhoWaitsForTheResult: a client that does not listen to its session hears of
-// its task by the wait for that.
+// TestNewsForWhoWaitsForTheResult comes by that wait, whether the client listens to its
+// session or not: there it could come after the result.
 func TestNewsForWhoWaitsForTheResult(t *testing.T) {
+	for _, listens := range []bool{false, true} {
+		testNewsForWhoWaits(t, listens)
+	}
+}
+
+func testNewsForWhoWaits(t *testing.T, listens bool) {
 	w := newSlowTask()
 	c := toTasks(t, w.wire)
+	if listens {
+		l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+		defer func() {
+			r.stop()
+			if got := l.told(); len(got) > 0 {
+				t.Errorf("the session was told %q", got)
+			}
+		}()
+	}
 	made := handle(t, c, toolNamed(legacyRev, "x", `,"task":{}`), mcp.NoCaller{})
 	created := receive(t, "the call", w.creating)
 	answer(created, `{"task":{"taskId":"1","status":"working"}}`)

@@ -131,8 +131,8 @@ func (qs *taskQuestions) put(ctx context.Context, t *taskWait, q *taskQuestion) 
 	return nil
 }
 
-// take takes up the client's answer.
-func (qs *taskQuestions) take(ctx context.Context, t *taskWait, a answeredQuestion) error {
+// take takes up the client's answer, which update sends.
+func (qs *taskQuestions) take(t *taskWait, a answeredQuestion) error {
 	t.clock.resume()
 	if a.back {
 		return nil
@@ -143,7 +143,7 @@ func (qs *taskQuestions) take(ctx context.Context, t *taskWait, a answeredQuesti
 		return err
 	}
 	t.d.pages.keep([]inputRequest{a.inputRequest})
-	return qs.send(ctx, t)
+	return nil
 }
 
 // send gives the answers to the server when all are there: not all servers take

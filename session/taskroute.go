@@ -67,15 +67,15 @@ func (c *Client) waiterFor(owner, id string) *inflight.Call {
 }
 
 // newsCall returns the call by which the client of a task hears of it, nil for none: one
-// that awaits the task, else the client's session, else the wait for its result. It
-// reports false if the task is not known.
+// that awaits the task, else the client's own wait for the result, which comes after it
+// then, else the client's session. It reports false if the task is not known.
 func (c *Client) newsCall(id string) (call *inflight.Call, known bool) {
 	owner, call, known := c.tasks.find(id)
 	if !known || call != nil {
 		return call, known
 	}
-	if call = c.listenerOf(owner); call == nil {
-		call = c.waiterFor(owner, id)
+	if call = c.waiterFor(owner, id); call == nil {
+		call = c.listenerOf(owner)
 	}
 	return call, true
 }

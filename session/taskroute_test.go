@@ -112,12 +112,12 @@ func TestTasksOfAnEarlierConnection(t *testing.T) {
 		}
 	}
 	listed("a", "")
-	for _, id := range []string{"old", "2"} {
+	for _, id := range []string{"old", "1", "2"} {
 		if err := get(c, "a", id, mcp.Principal{}); err != nil {
 			t.Error(err)
 		}
 	}
-	listed("a", `{"taskId":"2"}`)
+	listed("a", `{"taskId":"1","z":1.0},{"taskId":"2"}`)
 	for _, id := range []string{"old", "2", "3"} {
 		if err := get(c, "b", id, mcp.Principal{}); codeOf(err) != jsonrpc.CodeInvalidParams {
 			t.Errorf("b got %v", err)
@@ -125,12 +125,35 @@ func TestTasksOfAnEarlierConnection(t *testing.T) {
 	}
 	listed("b", "")
 	// What it has found stays its own.
-	listed("a", `{"taskId":"2"}`)
+	listed("a", `{"taskId":"1","z":1.0},{"taskId":"2"}`)
 	if err := get(c, "a", "old", mcp.Principal{}); err != nil {
 		t.Error(err)
 	}
 	if err := get(c, "a", "3", mcp.Principal{}); codeOf(err) != jsonrpc.CodeInvalidParams {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestListOfAProgramsOwnTasks is the server's, also on another connection than they were
+// made on: nobody else comes through it.
+func TestListOfAProgramsOwnTasks(t *testing.T) {
+	c := toTasks(t, numbered("null"))
+	list := func(session string) string {
+		t.Helper()
+		req := of(session, mcp.MethodListTasks, `{}`)
+		req.Meta.Revision = ""
+		result, err := c.Handle(t.Context(), req, mcp.NoCaller{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(result.Raw())
+	}
+	const all = `{"tasks":[{"taskId":"1","z":1.0},{"taskId":"2"},{"taskId":"3"},{}],"nextCursor":"c"}`
+	if got := list(""); got != all {
+		t.Errorf("the list is %s", got)
+	}
+	if got := list("another"); strings.Contains(got, "1") {
+		t.Errorf("the list of another one is %s", got)
 	}
 }
 

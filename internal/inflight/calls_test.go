@@ -238,6 +238,45 @@ func TestTokenSurvivesItsMessage(t *testing.T) {
 	}
 }
 
+// TestProgressOfACallThatIsOver is nobody's, which whoever knows more than the call is told.
+func TestProgressOfACallThatIsOver(t *testing.T) {
+	var calls inflight.Calls
+	req := tool("a")
+	req.Meta.ProgressToken = jsonrpc.StringID("p")
+	call := start(t, &calls, req)
+	silent := start(t, &calls, tool("a"))
+	progress := func(call *inflight.Call) bool {
+		return calls.Progress(&mcp.Notification{
+			Method: mcp.NotificationProgress,
+			Params: jsonrpc.Trusted(fmt.Appendf(nil, `{"progressToken":%d,"progress":1}`, call.ID)),
+		})
+	}
+	if !progress(call) || !progress(silent) {
+		t.Error("progress of a call in flight is refused")
+	}
+	call.Finish(nil)
+	if progress(call) {
+		t.Error("progress of a call that has its response is taken")
+	}
+	call.End()
+	if progress(call) {
+		t.Error("progress of a call that has ended is taken")
+	}
+}
+
+func TestClientsWithCallsInFlight(t *testing.T) {
+	var calls inflight.Calls
+	start(t, &calls, tool("a"))
+	start(t, &calls, &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "b"}})
+	start(t, &calls, tool("c")).End()
+	if _, err := calls.StartOwn(tool("d")); err != nil {
+		t.Fatal(err)
+	}
+	if got := calls.Clients(); len(got) != 2 || !got["a"] || !got["b"] {
+		t.Errorf("got %v", got)
+	}
+}
+
 // TestEveryCallEndsOnce_P1 has a peer answer, notify, ask and fall silent at
 // random while callers give up at random.
 func TestEveryCallEndsOnce_P1(t *testing.T) {

@@ -57,7 +57,7 @@ func (c *cell) openServer() (reach, error) {
 	if c.serverSide.process {
 		return openChild(c.serverSide.era)
 	}
-	return c.serverSide.open(c.stage, newFixture(), c.serverSide.era)
+	return c.serverSide.open(c.stage, newFixture(c.serverSide.era), c.serverSide.era)
 }
 
 // close ends all that belongs to the cell.

@@ -93,7 +93,7 @@ func sorted(j mcp.JSON) string {
 var toolNames = []string{
 	"asides", "ask", "await", "big", "bold", "both", "both-sealed", "chatter", "consent", "count", "count-asking", "echo", "exact",
 	"fail", "grow", "hold", "log", "meet", "open", "refuse", "regional", "roots", "sample", "say", "touch", "twice",
-	"twice-sealed", "weather", "whoami",
+	"twice-sealed", "weather", "whoami", "work",
 }
 
 // checkList: all pages are followed, and lists pass as they are.

@@ -70,6 +70,22 @@ var checks = []check{
 	{name: "big", what: "a result of 5 MiB", run: checkBig},
 	{name: "exact", what: "numbers, escapes and unknown members, token for token, there and back", run: checkExact},
 	{name: "exact-asides", what: "the same in progress, log messages, questions and answers", run: checkExactAsides},
+	{
+		name: "task", what: "a tool that is a task is begun, looked at and ended by a client that has its server's kind of tasks, and called by others",
+		cannot: withoutTasks, run: checkTask, instead: checkNoTask,
+	},
+	{
+		name: "task-progress", what: "the client is told how a task is, in order, before the result",
+		cannot: withoutTaskProgress, run: checkTaskProgress, instead: checkTaskStates,
+	},
+	{
+		name: "task-asking", what: "a task asks the client's model",
+		cannot: withoutTasks, run: checkTaskAsks, instead: checkWork(workAsking),
+	},
+	{
+		name: "task-cancel", what: "the server sees that a task was cancelled, be it by its client or with the call that awaits it",
+		cannot: withoutTasks, run: checkTaskCancelled, instead: checkWorkCancelled,
+	},
 	{name: "equal-ids", what: "calls of two clients at one time with equal ids and progress tokens are not crossed", run: checkEqualIDs},
 }
 

@@ -36,18 +36,21 @@ const (
 type fixture struct {
 	*server.Server
 	events *events
+	tasks  *tasks
 
 	// Atomic.
 	grown atomic.Int64
 	asked atomic.Bool // a legacy client for its consent
 }
 
-func newFixture() *fixture {
+// newFixture returns a fixture that is served to clients of one era.
+func newFixture(era mcp.Era) *fixture {
 	f := &fixture{
 		Server: server.New(mcp.Implementation{Name: fixtureName, Title: fixtureTitle, Version: "1.2.3"},
 			&server.Options{Instructions: instructions, PageSize: pageSize}),
 		events: newEvents(),
 	}
+	f.tasks = newTasks(f.events, era)
 	f.addResults()
 	f.addCalls()
 	f.addQuestions()
@@ -106,6 +109,7 @@ func (f *fixture) addResults() {
 		f.AddTool(mcp.Tool{Name: name}, nil) // see Handle
 	}
 	f.AddTool(mcp.Tool{Name: "whoami"}, whoami)
+	f.AddTool(mcp.Tool{Name: workTool, Extra: mcp.Object{"execution": mcp.JSON(`{"taskSupport":"required"}`)}}, nil)
 }
 
 // errorData is the data of the error of the tool refuse.

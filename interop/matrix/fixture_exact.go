@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -48,8 +49,17 @@ func (f *fixture) Handle(ctx context.Context, req *mcp.Request, caller mcp.Calle
 		return chatter(ctx, caller)
 	case boldTool:
 		return bold(ctx, req, caller)
+	case workTool:
+		return f.tasks.call(ctx, req, caller)
 	}
-	return f.Server.Handle(ctx, req, caller)
+	if strings.HasPrefix(req.Method, "tasks/") {
+		return f.tasks.handle(ctx, req, caller)
+	}
+	result, err := f.Server.Handle(ctx, req, caller)
+	if err == nil && req.Method == mcp.MethodDiscover {
+		result = f.tasks.declared(result, req.Meta.Revision)
+	}
+	return result, err
 }
 
 // levels are those of the messages of the tools log and chatter.

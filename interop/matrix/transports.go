@@ -189,5 +189,5 @@ func serveChild(ctx context.Context) (isChild bool, err error) {
 	case mcp.Modern.String():
 		served = mcp.Modern
 	}
-	return true, stdio.Serve(ctx, newFixture(), &stdio.ServeOptions{ServeOptions: transport.ServeOptions{Era: served}})
+	return true, stdio.Serve(ctx, newFixture(served), &stdio.ServeOptions{ServeOptions: transport.ServeOptions{Era: served}})
 }
