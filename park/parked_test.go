@@ -115,12 +115,14 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 		progress int
 		logs     int
 		size     int
+		method   int    // bytes that the name of each log message's method has more
 		want     string // the first and the last message, and how many
 	}{
-		{"progress first", 300, 100, 1, "156 progress, 100 logs"},
-		{"then the oldest", 0, 300, 1, "0 progress, 256 logs"},
-		{"bytes", 10, 20, 100_000, "0 progress, 10 logs"},
-		{"a single large one", 1, 1, 2 << 20, "0 progress, 1 logs"},
+		{"progress first", 300, 100, 1, 0, "156 progress, 100 logs"},
+		{"then the oldest", 0, 300, 1, 0, "0 progress, 256 logs"},
+		{"bytes", 10, 20, 100_000, 0, "0 progress, 10 logs"},
+		{"bytes of methods", 10, 20, 1, 100_000, "0 progress, 10 logs"},
+		{"a single large one", 1, 1, 2 << 20, 0, "0 progress, 1 logs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			talk := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
@@ -130,7 +132,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 						progress(ctx, caller, `1`, i)
 					}
 					for range tt.logs {
-						logged(ctx, caller, strings.Repeat("x", tt.size))
+						loggedAs(ctx, caller, mcp.NotificationMessage+strings.Repeat("x", tt.method), strings.Repeat("x", tt.size))
 					}
 				}()
 				answer, err := elicit(ctx, caller, "?")
@@ -143,7 +145,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 				first := do(t.Context(), lot, withToken(greeting, `1`))
 				<-time.After(time.Minute)
 				second := do(t.Context(), lot, withToken(retry(greeting, first.state(t), `{"q1":{}}`), `1`))
-				got := fmt.Sprintf("%d progress, %d logs", strings.Count(second.heard(), "/progress "), strings.Count(second.heard(), "/message "))
+				got := fmt.Sprintf("%d progress, %d logs", strings.Count(second.heard(), "/progress "), strings.Count(second.heard(), "/message"))
 				if got != tt.want {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
