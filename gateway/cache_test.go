@@ -200,3 +200,23 @@ func TestKeptListsAreBounded(t *testing.T) {
 		})
 	}
 }
+
+// TestClassIsRememberedWhileItIsInUse: what a client was shown just now is shown to a new
+// session of its user, however many others have come since the first one did.
+func TestClassIsRememberedWhileItIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := personal("")
+		g := newGateway(t, &gateway.Options{MaxViews: 6}, map[string]mcp.Handler{"b": b})
+		ann := as("ann", `{}`)
+		ann.Session = "s1"
+		for i := range 10 {
+			listAs(t, g, ann, mcp.MethodListTools, "tools", "name")
+			listAs(t, g, as(fmt.Sprint(i), `{}`), mcp.MethodListTools, "tools", "name")
+		}
+		b.hang(mcp.MethodListTools)
+		ann.Session = "s2"
+		if diff := cmp.Diff([]string{"ann"}, listAs(t, g, ann, mcp.MethodListTools, "tools", "name")); diff != "" {
+			t.Errorf("in a new session (-want +got):\n%s", diff)
+		}
+	})
+}

@@ -1,9 +1,12 @@
 package gateway_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,6 +173,85 @@ func TestNothingIsRememberedOfRemovedBackends(t *testing.T) {
 		<-done
 		if got := g.Conflicts(); len(got) != 0 {
 			t.Errorf("conflicts with a backend that was removed: %v", got)
+		}
+	})
+}
+
+// TestStateIsAsOldAsItIs: not as its last failure.
+func TestStateIsAsOldAsItIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake("x")
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		listTools(t, g)
+		b.fail(mcp.MethodListTools, errCrashed)
+		time.Sleep(time.Minute)
+		began := time.Now()
+		for range 3 {
+			listTools(t, g)
+			if s := statusOf(t, g, "b"); !s.Since.Equal(began) || s.State != gateway.Degraded {
+				t.Errorf("%v, want since %v", s, began)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
+// TestCallShowsThatABackendIsThere also if it was late when it was asked what it can do.
+func TestCallShowsThatABackendIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake("x")
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		listTools(t, g)
+		b.hang(mcp.MethodDiscover)
+		do(t, g, mcp.MethodDiscover, `{}`)
+		if s := statusOf(t, g, "b"); s.State != gateway.Degraded {
+			t.Errorf("when it was late: %v", s)
+		}
+		callTool(t, g, "x")
+		if s := statusOf(t, g, "b"); s.State != gateway.Good {
+			t.Errorf("after a call: %v", s)
+		}
+	})
+}
+
+// TestInstructionsOfAllAreBounded: those that would be too much are left out whole.
+func TestInstructionsOfAllAreBounded(t *testing.T) {
+	backends := make(map[string]mcp.Handler)
+	for name, n := range map[string]int{"a": 20_000, "b": 20_000, "c": 100} {
+		f := newFake()
+		f.answer(mcp.MethodDiscover, fmt.Sprintf(`{"capabilities":{"tools":{}},"instructions":%q}`, strings.Repeat(name, n)))
+		backends[name] = f
+	}
+	g := newGateway(t, unhurried, backends)
+	result := do(t, g, mcp.MethodDiscover, `{}`)
+	text, _ := result.LookupString("instructions")
+	want := "[a]\n" + strings.Repeat("a", 20_000) + "\n\n[c]\n" + strings.Repeat("c", 100)
+	if text != want {
+		t.Errorf("%d bytes of instructions, want %d: %.20s", len(text), len(want), text)
+	}
+}
+
+// TestLogSaysHowMuchItLeavesOut: of the trouble of a backend.
+func TestLogSaysHowMuchItLeavesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		var mu sync.Mutex
+		b := newFake()
+		b.fail(mcp.MethodListTools, errCrashed)
+		g := newGateway(t, &gateway.Options{Logger: slog.New(slog.NewTextHandler(lockedWriter{&mu, &log}, nil))}, map[string]mcp.Handler{"b": b})
+		for range 3 {
+			listTools(t, g)
+			listTools(t, g)
+			listTools(t, g)
+			time.Sleep(time.Minute)
+		}
+		var got []string
+		for line := range strings.Lines(log.String()) {
+			_, muffled, _ := strings.Cut(strings.TrimSpace(line), " muffled=")
+			got = append(got, muffled)
+		}
+		if diff := cmp.Diff([]string{"0", "2", "2"}, got); diff != "" {
+			t.Errorf("lines that were not logged (-want +got):\n%s", diff)
 		}
 	})
 }

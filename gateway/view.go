@@ -235,6 +235,7 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 		if layer == nil {
 			continue
 		}
+		layer.used.Store(g.ticks.Add(1)) // classes are used by nothing else
 		e := layer.entry(b)
 		size := -e.weight()
 		if f.can != nil {
