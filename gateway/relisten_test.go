@@ -2,10 +2,12 @@ package gateway_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/gateway"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -91,5 +93,51 @@ func TestStrictBackendIsHeardOutsideCalls_B151(t *testing.T) {
 		}
 		(<-radio.calls).tell(t, &mcp.Notification{Method: mcp.NotificationMessage})
 		events.want(t, mcp.NotificationMessage)
+	})
+}
+
+// TestWhatWasToldIsNotToldAgain with the next change.
+func TestWhatWasToldIsNotToldAgain_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := listed("x:1")
+		ones := newRadio(one)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one})
+		events, stop := listen(t, g, modern, `{"promptsListChanged":true,"resourceSubscriptions":["x:1"]}`)
+		defer stop()
+		(<-ones.calls).end <- errCrashed
+		<-ones.calls
+		events.want(t, mcp.NotificationPromptsListChanged, mcp.NotificationResourceUpdated+" x:1")
+		add(t, g, "deaf", newFake())
+		events.want(t, mcp.NotificationPromptsListChanged)
+	})
+}
+
+// TestResourcesAreWatchedAtABackendThatHasNotSaidWhatItCanDo.
+func TestResourcesAreWatchedAtABackendThatHasNotSaidWhatItCanDo_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		b.hang(mcp.MethodDiscover)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		events, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1"]}`)
+		defer stop()
+		if len(events.ack.ResourceSubscriptions) != 1 || len(radio.calls) != 1 {
+			t.Errorf("acknowledged: %+v", events.ack)
+		}
+	})
+}
+
+// TestListenCallsThatHaveEndedDoNotCount: the limit is of those that are open.
+func TestListenCallsThatHaveEndedDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, &gateway.Options{MaxListens: 1}, nil)
+		for range 3 {
+			_, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+			_, err := g.Handle(t.Context(), request(mcp.MethodListen, `{"notifications":{}}`), new(ear))
+			if wire := jsonrpc.ToWire(err); !strings.Contains(wire.Message, "1 listen calls are open, the limit is 1") {
+				t.Errorf("a second one: %v", err)
+			}
+			stop()
+		}
 	})
 }

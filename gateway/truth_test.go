@@ -89,10 +89,10 @@ func TestListThatChangesWhileItIsAskedForMayNotBeKept_B155(t *testing.T) {
 		h := <-radio.calls
 		b.handle(mcp.MethodListTools, func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
 			h.tell(t, &mcp.Notification{Method: mcp.NotificationToolsListChanged})
-			return mcp.RawResult([]byte(`{"tools":[],"ttlMs":60000}`)), nil
+			return mcp.RawResult([]byte(`{"tools":[],"ttlMs":60000,"cacheScope":"public"}`)), nil
 		})
 		result := do(t, g, mcp.MethodListTools, `{}`)
-		if !strings.Contains(string(result.Raw()), `"ttlMs":0,`) {
+		if !strings.Contains(string(result.Raw()), `"ttlMs":0,"cacheScope":"private"`) {
 			t.Errorf("the list is %s", result.Raw())
 		}
 		events.want(t, mcp.NotificationToolsListChanged)
