@@ -246,8 +246,10 @@ func TestCapabilitiesOfARetry(t *testing.T) {
 		return result(string(answer.Raw()))
 	}
 	bubble(t, twice, park.Options{}, func(t *testing.T, lot *park.Lot) {
-		first := do(t.Context(), lot, greeting)
-		again := retry(greeting, first.state(t), `{"q1":{}}`)
+		plain := *greeting
+		plain.Meta.Capabilities = []byte(`{"elicitation":{}}`)
+		first := do(t.Context(), lot, &plain)
+		again := retry(&plain, first.state(t), `{"q1":{}}`)
 		again.Meta.Capabilities = []byte(`{"elicitation":{},"roots":{}}`)
 		second := start(t.Context(), lot, again)
 		synctest.Wait()
@@ -277,6 +279,10 @@ func TestParkedCallsAreBounded(t *testing.T) {
 		// An answered call makes room.
 		if o := do(t.Context(), lot, retry(request("a"), a.state(t), `{"q1":{}}`)); o.err != nil {
 			t.Error(o)
+		}
+		for range 5 {
+			another := do(t.Context(), lot, request("a"))
+			do(t.Context(), lot, retry(request("a"), another.state(t), `{"q1":{}}`))
 		}
 		do(t.Context(), lot, request("c")).state(t)
 		limited("d", "MaxParked")
@@ -421,6 +427,57 @@ func TestClose(t *testing.T) {
 		}
 	})
 }
+
+// TestCloseWaitsForNoClient: a call whose client is there goes on without the lot.
+func TestCloseWaitsForNoClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lot := park.New(mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			answer, err := elicit(ctx, caller, "?")
+			if err != nil {
+				return mcp.Result{}, err
+			}
+			<-time.After(time.Hour)
+			return result(answer)
+		}), park.Options{})
+		first := do(t.Context(), lot, greeting)
+		second := start(t.Context(), lot, retry(greeting, first.state(t), `{"q1":{}}`))
+		synctest.Wait()
+		began := time.Now()
+		lot.Close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		if o := <-second; o.err != nil {
+			t.Error(o)
+		}
+	})
+}
+
+// TestClientThatLeavesWhileItIsAnswered: nobody will come back for that call.
+func TestClientThatLeavesWhileItIsAnswered_B122(t *testing.T) {
+	ended := make(chan error, 1)
+	ask := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		_, err := elicit(ctx, caller, "?")
+		ended <- err
+		return mcp.Result{}, err
+	}
+	bubble(t, ask, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		ctx, leave := context.WithCancel(t.Context())
+		_, _ = lot.Handle(ctx, greeting, &leaver{leave: leave})
+		synctest.Wait()
+		if n := lot.Len(); n != 0 || !errors.Is(<-ended, context.Canceled) {
+			t.Errorf("%d calls are parked", n)
+		}
+	})
+}
+
+// A leaver leaves while its request is put aside.
+type leaver struct {
+	client
+	leave func()
+}
+
+func (l *leaver) Keep() { l.leave() }
 
 // TestCloseIsBounded: a handler may not listen to its context.
 func TestCloseIsBounded(t *testing.T) {

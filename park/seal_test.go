@@ -44,6 +44,8 @@ func TestStateIsBoundToItsRequest_TG5(t *testing.T) {
 		{"another literal", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"],"y":1}}}`), park.ErrOtherRequest},
 		{"a string for a number", tool(`{"name":"a","arguments":{"n":"9007199254740993","o":{"x":[1,"é"],"y":1.0}}}`), park.ErrOtherRequest},
 		{"a member more", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"],"y":1.0},"z":null}}`), park.ErrOtherRequest},
+		{"a member in another object", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"]},"y":1.0}}`), park.ErrOtherRequest},
+		{"a resource of that name", tool(`{"uri":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"],"y":1.0}}}`), park.ErrOtherRequest},
 		{"an item less", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1],"y":1.0}}}`), park.ErrOtherRequest},
 		{"without arguments", tool(`{"name":"a"}`), park.ErrOtherRequest},
 		{"another method", prompt, park.ErrOtherRequest},
