@@ -499,3 +499,24 @@ func TestCloseIsBounded(t *testing.T) {
 		}
 	})
 }
+
+// TestLargeQuestionIsPutAlone: a single one has no limit, two have.
+func TestLargeQuestionIsPutAlone(t *testing.T) {
+	large := strings.Repeat("x", park.MaxQuestionBytes+1)
+	ask := func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		answer, err := elicit(ctx, caller, large)
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		return result(answer)
+	}
+	bubble(t, ask, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		first := do(t.Context(), lot, greeting)
+		if !strings.Contains(first.questions(), large) {
+			t.Errorf("the client gets %.200s", first)
+		}
+		if o := do(t.Context(), lot, retry(greeting, first.state(t), `{"q1":{}}`)); o.err != nil {
+			t.Error(o)
+		}
+	})
+}
