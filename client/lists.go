@@ -201,6 +201,11 @@ func (c *Client) page(ctx context.Context, method string, cursor mcp.JSON) (raw 
 	}
 	result, err := c.raw(ctx, method, pageParams{cursor}, nil)
 	if err != nil {
+		if cursor != nil && jsonrpc.FromPeer(err) {
+			// The pages before it are of a list that the server does not know any more
+			// (2026-07-28, server/utilities/caching, Interaction with Pagination).
+			c.cache.changed(method)
+		}
 		return nil, false, err
 	}
 	if c.cache.put(method, cursor, &result, generation) {

@@ -346,6 +346,44 @@ func TestServerThatCannotBeListenedTo_B155(t *testing.T) {
 	})
 }
 
+// TestCursorThatIsRefusedEndsWhatIsKept: the pages before it are of a list that the server
+// does not know any more (2026-07-28, server/utilities/caching, Interaction with Pagination).
+func TestCursorThatIsRefusedEndsWhatIsKept_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		edition, b := 1, (*book)(nil)
+		b = newBook(mcp.Modern, func(cursor string) string {
+			if cursor == "" {
+				return fmt.Sprintf(`,"ttlMs":6000000,"nextCursor":"of %d"`, edition)
+			}
+			return `,"ttlMs":1000`
+		})
+		b.redial(func(context.Context, int, transport.DialOptions) (*fakeEdge, error) {
+			return newEdge(mcp.Modern, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+				cursor, paged := req.Params.LookupString("cursor")
+				if paged && cursor != fmt.Sprintf("of %d", edition) {
+					return mcp.Result{}, peerError(`{"code":-32602,"message":"no such cursor"}`)
+				}
+				return b.handle(ctx, req, caller)
+			}), nil
+		})
+		c := connect(t, b, nil)
+		for range 2 { // the first time it begins to listen
+			if names, err := prompts(t, c); err != nil || len(names) != 2 {
+				t.Fatalf("%q, %v", names, err)
+			}
+			synctest.Wait()
+		}
+		edition = 2 // as after a restart that nobody tells of
+		pass(time.Minute)
+		if _, err := prompts(t, c); err == nil {
+			t.Error("the cursor is taken")
+		}
+		if names, err := prompts(t, c); err != nil || len(names) != 2 {
+			t.Errorf("from the beginning: %q, %v", names, err)
+		}
+	})
+}
+
 // TestStalePagesMakeRoom_B155: a server whose cursors are never the same leaves pages
 // behind that nobody asks for again.
 func TestStalePagesMakeRoom_B155(t *testing.T) {

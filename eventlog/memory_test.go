@@ -307,3 +307,52 @@ func TestConcurrentUse(t *testing.T) {
 	all.Wait()
 	_ = l.Drop(t.Context(), "s")
 }
+
+// TestNewestEventStays whatever its size, under each limit.
+func TestNewestEventStays(t *testing.T) {
+	for _, opts := range []eventlog.Options{{StreamBytes: 10}, {SessionBytes: 10}, {Bytes: 10}, {StreamEvents: 1}} {
+		m := eventlog.NewMemory(&opts)
+		add(t, m, stream("a"), "old", "a large one")
+		wantRead(t, m, stream("a"), 1, "a large one", nil)
+		add(t, m, stream("b"), "another")
+		wantRead(t, m, stream("b"), 0, "another", nil)
+	}
+}
+
+// TestFinishedStreamOfWhichNothingIsLeftIsForgotten: it would take the place of others.
+func TestFinishedStreamOfWhichNothingIsLeftIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := eventlog.NewMemory(&eventlog.Options{SessionBytes: 100})
+		add(t, m, stream("a"), "one")
+		if err := m.Finish(t.Context(), stream("a")); err != nil {
+			t.Fatal(err)
+		}
+		wantRead(t, m, stream("a"), 0, "one", io.EOF)
+		add(t, m, stream("b"), "two")
+		wantRead(t, m, stream("a"), 0, "", eventlog.ErrUnknown)
+		if bytes, events, sessions := m.Size(); events != 1 || sessions != 1 || bytes != 64+3 {
+			t.Errorf("%d bytes of %d events of %d sessions are kept", bytes, events, sessions)
+		}
+	})
+}
+
+// TestStreamThatWasFinishedFirstMakesRoom.
+func TestStreamThatWasFinishedFirstMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := eventlog.NewMemory(&eventlog.Options{SessionStreams: 5})
+		for _, name := range []string{"c", "a", "e", "b", "d"} {
+			add(t, m, stream(name), name)
+		}
+		for _, name := range []string{"b", "d", "a", "e", "c"} {
+			if err := m.Finish(t.Context(), stream(name)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		add(t, m, stream("new"), "new")
+		wantRead(t, m, stream("b"), 0, "", eventlog.ErrUnknown)
+		for _, name := range []string{"d", "a", "e", "c"} {
+			wantRead(t, m, stream(name), 0, name, io.EOF)
+		}
+	})
+}

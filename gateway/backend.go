@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,8 @@ import (
 type BackendOptions struct {
 	// MaxCalls is how many calls the backend is given at once, with those that wait for
 	// it to list what they name; of one more the client is told so. Lists and listen
-	// calls do not count. Default DefaultMaxCalls.
+	// calls do not count, nor do calls while their user is asked something. Default
+	// DefaultMaxCalls.
 	MaxCalls int
 }
 
@@ -44,6 +46,7 @@ type backend struct {
 	reason  string
 	since   time.Time
 	late    [kinds]bool // it was waited for in vain, and has not come since
+	broken  [kinds]bool // it was answered with an error, and not otherwise since
 	logged  time.Time
 	muffled int // lines that were not logged since
 }
@@ -66,6 +69,9 @@ func (b *backend) give(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 		return mcp.Result{}, b.full(req.Method, n)
 	}
 	defer b.calls.Add(-1)
+	if mcp.NeedsUser(req.Meta.Capabilities) {
+		caller = &pausing{relay{caller}, b}
+	}
 	return b.handler.Handle(ctx, req, caller)
 }
 
@@ -112,16 +118,36 @@ const logEvery = 10 * time.Second
 // A trouble is a line for the log.
 type trouble struct {
 	backend string
-	method  string
-	err     error
+	reason  string
 	muffled int // lines before it that were not logged
 }
 
 // log logs the line, if there is one. No lock is held.
 func (t *trouble) log(logger *slog.Logger) {
 	if t != nil {
-		logger.Warn("a backend is in trouble", "backend", t.backend, "method", t.method, "err", t.err, "muffled", t.muffled)
+		logger.Warn("a backend is in trouble", "backend", t.backend, "reason", t.reason, "muffled", t.muffled)
 	}
+}
+
+// maxReason is how much of an error is kept, in bytes: a backend may say anything.
+const maxReason = 4 << 10
+
+// reasonOf returns what is kept of an error.
+func reasonOf(method string, err error) string {
+	text := fmt.Sprintf("%s: %v", method, err)
+	if len(text) > maxReason {
+		text = strings.ToValidUTF8(strings.Clone(text[:maxReason]), "") + " ..."
+	}
+	return text
+}
+
+// missed notes why a backend has not given what it was asked for. An error of its own
+// says that only this is broken, and so it is until it comes.
+func (b *backend) missed(k kind, err error) *trouble {
+	b.mu.Lock()
+	b.broken[k] = isAnswer(err) || errors.Is(err, errPanicked)
+	b.mu.Unlock()
+	return b.failed(methods[k], err)
 }
 
 // failed notes why a backend cannot be used, and returns what of that is to be logged.
@@ -134,13 +160,13 @@ func (b *backend) failed(method string, err error) *trouble {
 	if b.state != Degraded {
 		b.state, b.since = Degraded, time.Now()
 	}
-	b.reason = fmt.Sprintf("%s: %v", method, err)
+	b.reason = reasonOf(method, err)
 	b.ailing.Store(true)
 	if !b.logged.IsZero() && time.Since(b.logged) < logEvery {
 		b.muffled++
 		return nil
 	}
-	t := &trouble{b.name, method, err, b.muffled}
+	t := &trouble{b.name, b.reason, b.muffled}
 	b.logged, b.muffled = time.Now(), 0
 	return t
 }
@@ -153,12 +179,27 @@ func (b *backend) wasLate(k kind, waited time.Duration) *trouble {
 	return b.failed(methods[k], fmt.Errorf("no answer within %v", waited))
 }
 
-// answered notes that a backend has answered. What else was late may be so still.
+// answered notes that a backend has given what it was asked for. What else was late, or
+// broken, may be so still.
 func (b *backend) answered(k kind) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.late[k] = false
-	if slices.Contains(b.late[:], true) {
+	b.late[k], b.broken[k] = false, false
+	b.heal()
+}
+
+// recovered notes that a backend has answered a call, by which it has shown that it is
+// there.
+func (b *backend) recovered() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.late[discovery] = false // if it can be called, it can be asked that
+	b.heal()
+}
+
+// heal takes a backend for good if nothing is known to be wrong. b.mu is held.
+func (b *backend) heal() {
+	if slices.Contains(b.late[:], true) || slices.Contains(b.broken[:], true) {
 		return
 	}
 	if b.state != Good {
@@ -176,9 +217,11 @@ func (b *backend) isLate(k kind) bool {
 // ended takes up how a call has ended.
 func (b *backend) ended(logger *slog.Logger, method string, err error) {
 	switch {
-	case err == nil && b.ailing.Load():
-		b.answered(discovery) // if it can be called, it can be asked that
-	case err != nil && isLost(err):
+	case err == nil || isItsOwn(err):
+		if b.ailing.Load() {
+			b.recovered()
+		}
+	case isLost(err):
 		b.failed(method, err).log(logger)
 	}
 }
@@ -188,6 +231,16 @@ func isLost(err error) bool {
 	e, ok := errors.AsType[*mcp.CallError](err)
 	return ok && (e.Kind == mcp.Unreachable || e.Kind == mcp.ConnectionLost)
 }
+
+// isItsOwn reports whether an error is a server's own, be it a peer or in this process.
+func isItsOwn(err error) bool {
+	_, own := errors.AsType[*jsonrpc.Error](err)
+	return own
+}
+
+// isAnswer reports whether a backend has answered with an error, or with something that
+// is no answer.
+func isAnswer(err error) bool { return isItsOwn(err) || mcp.OutcomeOf(err) == mcp.Answered }
 
 // hasCode reports whether a request was answered with an error of one of the codes.
 func hasCode(err error, codes ...int) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,18 +65,24 @@ func (br *branch) keep() {
 	defer br.cancel()
 	stop := context.AfterFunc(br.backend.ctx, br.cancel)
 	defer stop()
-	for n, wait := 0, minRelisten; ctx.Err() == nil; n++ {
+	filter, again := br.filter, br.again
+	for wait := minRelisten; ctx.Err() == nil; {
 		began := time.Now()
-		t := &twig{branch: br, again: br.again || n > 0}
-		req := newRequest(mcp.MethodListen, br.filter.Params(), &br.listener.meta)
+		t := &twig{branch: br, again: again}
+		req := newRequest(mcp.MethodListen, filter.Params(), &br.listener.meta)
 		_, err := br.backend.ask(ctx, req, t)
-		if t.isRefused(err) {
+		refused := t.isRefused(err)
+		if refused && hasCode(err, jsonrpc.CodeInvalidParams) && withoutResources(&filter) {
+			continue
+		}
+		if refused {
 			br.take(nil)
 		}
 		br.settle()
-		if ctx.Err() != nil || t.isRefused(err) {
+		if ctx.Err() != nil || refused {
 			return
 		}
+		again = true
 		br.listener.gateway.opts.Logger.Debug("listening again", "backend", br.backend.name, "method", mcp.MethodListen, "err", err)
 		if time.Since(began) > maxRelisten {
 			wait = minRelisten
@@ -86,6 +93,16 @@ func (br *branch) keep() {
 		}
 		wait = min(2*wait, maxRelisten)
 	}
+}
+
+// withoutResources takes the resources out of a filter, of which a strict backend may not
+// know one, and reports whether something else was there besides them.
+func withoutResources(f *mcp.Filter) bool {
+	if len(f.ResourceSubscriptions) == 0 {
+		return false
+	}
+	f.ResourceSubscriptions = nil
+	return !f.Empty() || f.Session
 }
 
 func (br *branch) settle() { br.once.Do(func() { close(br.settled) }) }
@@ -133,12 +150,17 @@ func (t *twig) Notify(ctx context.Context, n *mcp.Notification) error {
 	if c := mcp.ChangesOf(n.Method); c != 0 {
 		l.gateway.changed(br.backend, c)
 	}
+	if !br.filter.Wants(n) {
+		return nil
+	}
 	select {
 	case <-l.acked: // which comes first
 	case <-ctx.Done():
 		return context.Cause(ctx)
-	case <-l.ctx.Done():
-		return context.Cause(l.ctx)
+	case <-br.ctx.Done():
+	}
+	if br.ctx.Err() != nil { // a backend may not heed that
+		return context.Cause(br.ctx)
 	}
 	err := l.caller.Notify(ctx, n)
 	if err != nil && ctx.Err() == nil { // else it is the branch that ends
@@ -162,12 +184,15 @@ func (t *twig) acknowledged(n *mcp.Notification) {
 	if err != nil {
 		granted = mcp.Filter{}
 	}
-	br.take(granted.ResourceSubscriptions)
+	taken := slices.DeleteFunc(granted.ResourceSubscriptions, func(uri string) bool {
+		return !slices.Contains(br.filter.ResourceSubscriptions, uri)
+	})
+	br.take(taken)
 	missed := t.again || br.listener.isAcked()
 	br.settle()
 	if missed {
 		br.listener.gateway.changed(br.backend, allChanged)
-		br.listener.tell(allChanged, granted.ResourceSubscriptions...)
+		br.listener.tell(allChanged, taken...)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,6 +198,100 @@ func TestKeptListsAreBounded(t *testing.T) {
 			if n := b.times(mcp.MethodListTools); n != before+1 {
 				t.Error("the oldest list is kept")
 			}
+		})
+	}
+}
+
+// TestClassIsRememberedWhileItIsInUse: what a client was shown just now is shown to a new
+// session of its user, however many others have come since the first one did.
+func TestClassIsRememberedWhileItIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := personal("")
+		g := newGateway(t, &gateway.Options{MaxViews: 6}, map[string]mcp.Handler{"b": b})
+		ann := as("ann", `{}`)
+		ann.Session = "s1"
+		for i := range 10 {
+			listAs(t, g, ann, mcp.MethodListTools, "tools", "name")
+			listAs(t, g, as(fmt.Sprint(i), `{}`), mcp.MethodListTools, "tools", "name")
+		}
+		b.hang(mcp.MethodListTools)
+		ann.Session = "s2"
+		if diff := cmp.Diff([]string{"ann"}, listAs(t, g, ann, mcp.MethodListTools, "tools", "name")); diff != "" {
+			t.Errorf("in a new session (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestListLastsAsItsWorstPage, and one of no backend not at all.
+func TestListLastsAsItsWorstPage_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const long, short = `"ttlMs":60000,"cacheScope":"public"`, `"ttlMs":1000,"cacheScope":"private"`
+		for _, hints := range [][2]string{{long, short}, {short, long}} {
+			b := newFake()
+			b.handle(mcp.MethodListTools, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+				if _, second := req.Params.Lookup("cursor"); second {
+					return mcp.RawResult([]byte(`{"tools":[],` + hints[1] + `}`)), nil
+				}
+				return mcp.RawResult([]byte(`{"tools":[],"nextCursor":"2",` + hints[0] + `}`)), nil
+			})
+			g := newGateway(t, hurried, nil)
+			if result := do(t, g, mcp.MethodListTools, `{}`); !strings.Contains(string(result.Raw()), `"ttlMs":0,"cacheScope":"private"`) {
+				t.Errorf("without backends the list is %s", result.Raw())
+			}
+			add(t, g, "b", b)
+			if result := do(t, g, mcp.MethodListTools, `{}`); !strings.Contains(string(result.Raw()), short) {
+				t.Errorf("of pages with %s the list is %s", hints, result.Raw())
+			}
+		}
+	})
+}
+
+// TestWhatIsKeptIsCountedRightly: when lists were forgotten, there is room for as many as
+// before.
+func TestWhatIsKeptIsCountedRightly(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		forget func(t *testing.T, g *gateway.Gateway)
+	}{
+		{"others came", func(t *testing.T, g *gateway.Gateway) {
+			for i := range 100 {
+				listAs(t, g, as(fmt.Sprintf("other %d", i), `{}`), mcp.MethodListTools, "tools", "name")
+			}
+		}},
+		{"a backend was removed", func(t *testing.T, g *gateway.Gateway) {
+			for range 100 {
+				add(t, g, "other", personal(`,"ttlMs":60000`))
+				listAs(t, g, as("other", `{}`), mcp.MethodListTools, "tools", "name")
+				g.Remove("other")
+			}
+		}},
+		{"they came when they were forgotten already", func(t *testing.T, g *gateway.Gateway) {
+			slow := personal("")
+			slow.handle(mcp.MethodListTools, after(time.Second, newFake(strings.Repeat("x", 20))))
+			add(t, g, "slow", slow)
+			var wg sync.WaitGroup
+			for i := range 50 {
+				wg.Go(func() { listAs(t, g, as(fmt.Sprintf("slow %d", i), `{}`), mcp.MethodListTools, "tools", "name") })
+			}
+			wg.Wait()
+			g.Remove("slow")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := personal(`,"ttlMs":60000`)
+				g := newGateway(t, &gateway.Options{MaxViews: 20, MaxKept: 2000}, map[string]mcp.Handler{"b": b})
+				tt.forget(t, g)
+				for _, want := range []int{5, 0} {
+					before := b.times(mcp.MethodListTools)
+					for i := range 5 {
+						listAs(t, g, as(fmt.Sprintf("user %d", i), `{}`), mcp.MethodListTools, "tools", "name")
+					}
+					if n := b.times(mcp.MethodListTools) - before; n != want {
+						t.Errorf("for five users it is asked %d times, want %d", n, want)
+					}
+				}
+			})
 		})
 	}
 }

@@ -19,9 +19,10 @@ type flight struct {
 	done chan struct{} // closed when it has landed
 
 	// Set before done is closed.
-	list *list
-	can  *capabilities
-	err  error
+	list  *list
+	can   *capabilities
+	err   error
+	until time.Time // when the list may not be used again any more; zero for at once
 
 	// Guarded by Gateway.mu.
 	began   time.Time // zero while it waits for another one
@@ -34,6 +35,11 @@ type flight struct {
 func (g *Gateway) fetch(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if b.ctx.Err() != nil { // nothing is to be remembered of it
+		f := &flight{done: make(chan struct{}), err: closed(methods[k])}
+		close(f.done)
+		return f
+	}
 	e := v.entry(b)
 	switch {
 	case e.flights[k] == nil:
@@ -49,7 +55,11 @@ func (g *Gateway) fetch(v *view, b *backend, k kind, meta *mcp.Metadata) *flight
 // newest is fetch, or joins the flight that is under way, for who knows nothing.
 func (g *Gateway) newest(v *view, b *backend, k kind, meta *mcp.Metadata) *flight {
 	g.mu.Lock()
-	f, known := v.entry(b).flights[k], g.known(v, b, k)
+	var f *flight
+	if e := v.entries[b]; e != nil {
+		f = e.flights[k]
+	}
+	known := g.known(v, b, k)
 	g.mu.Unlock()
 	if f != nil && known == nil {
 		return f
@@ -102,13 +112,16 @@ func (g *Gateway) land(f *flight, v *view, b *backend, k kind) (t *trouble) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f.err != nil {
-		t = b.failed(methods[k], f.err)
+		t = b.missed(k, f.err)
 		g.doubt(b)
 	} else {
 		b.answered(k)
 	}
 	b.listings--
 	if e := v.entries[b]; e != nil {
+		if f.list != nil && f.list.life > 0 && e.changes[k] == f.changes {
+			f.until = f.began.Add(f.list.life)
+		}
 		g.keep(v, b, k, f)
 		next := e.next[k]
 		e.flights[k], e.next[k] = nil, nil

@@ -38,7 +38,7 @@ func (g *Gateway) gather(ctx context.Context, v *view, k kind, meta *mcp.Metadat
 		}
 		got[i].list, got[i].whole = g.await(ctx, &wait{flight: f, at: at, view: v, backend: got[i].backend, kind: k})
 		if got[i].whole {
-			got[i].until = at.Add(got[i].list.life)
+			got[i].until = f.until
 		}
 	}
 	if ctx.Err() != nil {

@@ -21,7 +21,7 @@ func (g *Gateway) announceLate(v *view, b *backend, k kind) {
 	wait := lateEvery - time.Since(e.told[k])
 	if wait <= 0 {
 		e.told[k] = time.Now()
-		g.announce(v.key, changedBy[k])
+		g.announce(v, changedBy[k])
 		return
 	}
 	e.telling[k] = true
@@ -34,7 +34,7 @@ func (g *Gateway) announceLate(v *view, b *backend, k kind) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		e.telling[k], e.told[k] = false, time.Now()
-		g.announce(v.key, changedBy[k])
+		g.announce(v, changedBy[k])
 	})
 }
 
@@ -89,7 +89,7 @@ func (g *Gateway) isAwaited(v *view, k kind) bool {
 		return false
 	}
 	for l := range g.listeners {
-		if l.view.key == v.key && l.filter.Changes()&changedBy[k] != 0 {
+		if l.audience == v.audience && l.filter.Changes()&changedBy[k] != 0 {
 			return true
 		}
 	}

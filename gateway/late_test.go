@@ -118,3 +118,68 @@ func TestMissingListIsAskedForAgain_B149(t *testing.T) {
 		})
 	}
 }
+
+// TestListThatNobodyWaitsForIsNotAskedForAgain: who listens for another one does not.
+func TestListThatNobodyWaitsForIsNotAskedForAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		b.fail(mcp.MethodListTools, errCrashed)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, modern, `{"promptsListChanged":true}`)
+		defer stop()
+		listTools(t, g)
+		time.Sleep(time.Hour)
+		if n := b.times(mcp.MethodListTools); n != 1 {
+			t.Errorf("it is asked for %d times", n)
+		}
+	})
+}
+
+// TestLateListsAreToldOfOnce: several that come within a while are one change.
+func TestLateListsAreToldOfOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, n := newFake(), 0
+		b.handle(mcp.MethodListTools, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			n++
+			return after(3*time.Second, newFake(fmt.Sprint("x", n)))(ctx, req, caller)
+		})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		listTools(t, g)
+		time.Sleep(3 * time.Second)
+		if n := events.took(); n != 1 {
+			t.Errorf("of the first one it is told %d times", n)
+		}
+		for range 3 {
+			listTools(t, g)
+			time.Sleep(5 * time.Second)
+		}
+		events.none(t)
+		told := 0
+		for range 60 {
+			time.Sleep(time.Second)
+			told += events.took()
+		}
+		if told != 1 {
+			t.Errorf("of three more it is told %d times", told)
+		}
+	})
+}
+
+// TestBackendThatFailedIsAskedWhatItCanDo: it may come back as another version of itself.
+func TestBackendThatFailedIsAskedWhatItCanDo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake("x")
+		b.answer(mcp.MethodDiscover, `{"capabilities":{"tools":{}}}`)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		listTools(t, g)
+		b.fail(mcp.MethodListTools, errCrashed)
+		listTools(t, g)
+		b.answer(mcp.MethodDiscover, everything)
+		b.answer(mcp.MethodListPrompts, `{"prompts":[{"name":"p"}]}`)
+		if got := list(t, g, mcp.MethodListPrompts, "prompts", "name"); len(got) != 1 {
+			t.Errorf("prompts %q", got)
+		}
+	})
+}

@@ -113,7 +113,7 @@ func (g *Gateway) page(got []listed, k kind, from position, req *mcp.Request) mc
 		b.Add("nextCursor", func(dst []byte) []byte { return jsonrpc.AppendString(dst, m.next.cursor(k)) })
 	}
 	if req.Meta.Revision.Era() == mcp.Modern {
-		addHints(&b, got, from)
+		addHints(&b, got, m.full || from.backend != "")
 	}
 	return mcp.Result{Value: b.Value()}
 }
@@ -156,9 +156,10 @@ func (m *merger) conflict(r *routes, l listed, i int, owner string) {
 
 // addHints adds for how long a page may be kept, and for whom: no longer than any of
 // the lists in it, and not at all if something is missing (2026-07-28,
-// server/utilities/caching).
-func addHints(b *jsonrpc.Builder, got []listed, from position) {
-	life, public := MaxTTL, len(got) > 0
+// server/utilities/caching). One of several pages is for nobody else, since all must be
+// for the same, and later ones are put together of what is remembered.
+func addHints(b *jsonrpc.Builder, got []listed, oneOfSeveral bool) {
+	life, public := MaxTTL, len(got) > 0 && !oneOfSeveral
 	for _, l := range got {
 		if !l.whole {
 			life, public = 0, false
@@ -167,7 +168,7 @@ func addHints(b *jsonrpc.Builder, got []listed, from position) {
 		life = min(life, time.Until(l.until))
 		public = public && l.list.public
 	}
-	if len(got) == 0 || from.backend != "" {
+	if len(got) == 0 {
 		life = 0
 	}
 	scope := mcp.Private

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -187,5 +188,39 @@ func TestDiscover(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestPagesOfOneBackendAreCounted: as many as there may be are followed, and no more.
+func TestPagesOfOneBackendAreCounted(t *testing.T) {
+	for pages, want := range map[int]int{gateway.MaxPages: gateway.MaxPages, gateway.MaxPages + 1: 0} {
+		b, n := newFake(), 0
+		b.handle(mcp.MethodListTools, func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+			n++
+			more := fmt.Sprintf(`,"nextCursor":"%d"`, n)
+			if n == pages {
+				more = ""
+			}
+			return mcp.RawResult(fmt.Appendf(nil, `{"tools":[{"name":"t%d"}]%s}`, n, more)), nil
+		})
+		g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+		if got := len(listTools(t, g)); got != want || n > gateway.MaxPages {
+			t.Errorf("of %d pages with a tool each %d tools are shown, and %d pages asked for", pages, got, n)
+		}
+	}
+}
+
+// TestListThatBreaksOffIsNotShown: also if its second page is said not to be there.
+func TestListThatBreaksOffIsNotShown(t *testing.T) {
+	b := newFake()
+	b.handle(mcp.MethodListTools, func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+		if _, second := req.Params.Lookup("cursor"); second {
+			return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "Method not found")
+		}
+		return mcp.RawResult([]byte(`{"tools":[{"name":"first"}],"nextCursor":"2"}`)), nil
+	})
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	if got := listTools(t, g); len(got) != 0 || statusOf(t, g, "b").State != gateway.Degraded {
+		t.Errorf("%q are shown: %v", got, statusOf(t, g, "b"))
 	}
 }

@@ -20,12 +20,14 @@ type listener struct {
 	ctx     context.Context // of this one call
 	cancel  context.CancelCauseFunc
 	caller  mcp.Caller
-	view    *view
+	view    *view // as it was when the call began
 	meta    mcp.Metadata
 	filter  mcp.Filter
 	wake    chan struct{} // something is to be told, or backends have come or gone
 	acked   chan struct{} // closed when the client has been sent the acknowledgement
 	running sync.WaitGroup
+
+	audience string // of the view
 
 	branches map[*backend]*branch // owned by the listen call
 
@@ -61,6 +63,7 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 		wake: make(chan struct{}, 1), acked: make(chan struct{}),
 		branches: make(map[*backend]*branch), updates: make(map[string]struct{}),
 	}
+	l.audience = l.view.audience
 	l.meta.LogLevel = req.Meta.LogLevel
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	defer l.running.Wait()
@@ -92,7 +95,7 @@ func (g *Gateway) delist(l *listener) {
 // run is the listen call.
 func (l *listener) run() error {
 	if uris := l.filter.ResourceSubscriptions; len(uris) > 0 {
-		l.gateway.learn(l.ctx, l.view, &l.meta, anyBackend, resources, templates)
+		l.gateway.learn(l.ctx, l.now(), &l.meta, anyBackend, resources, templates)
 	}
 	l.branch()
 	granted := l.grant()
@@ -116,16 +119,20 @@ func (l *listener) run() error {
 	}
 }
 
+// now returns the listener's view: another one if that has been forgotten.
+func (l *listener) now() *view { return l.gateway.current(l.view) }
+
 // branch begins to listen at backends that have come, and stops at those that have gone.
 // At one that has got a resource from another it listens anew.
 func (l *listener) branch() {
 	backends := l.gateway.all()
+	v := l.now()
 	owners := make([]*backend, len(l.filter.ResourceSubscriptions))
 	for i, uri := range l.filter.ResourceSubscriptions {
-		owners[i] = l.gateway.ownerOf(l.view, uri)
+		owners[i] = l.gateway.ownerOf(v, uri)
 	}
 	for _, b := range backends {
-		filter := l.share(b, owners)
+		filter := l.share(v, b, owners)
 		old := l.branches[b]
 		if old != nil && !hasMore(filter.ResourceSubscriptions, old.filter.ResourceSubscriptions) ||
 			filter.Empty() && !filter.Session {
@@ -158,11 +165,11 @@ func hasMore(uris, before []string) bool {
 
 // share returns what of the filter is a backend's: resources that it lists or may have,
 // if no other one lists them. Owners are who lists those of the filter.
-func (l *listener) share(b *backend, owners []*backend) mcp.Filter {
+func (l *listener) share(v *view, b *backend, owners []*backend) mcp.Filter {
 	f := l.filter
 	f.ResourceSubscriptions = nil
 	for i, uri := range l.filter.ResourceSubscriptions {
-		if owners[i] == b || owners[i] == nil && l.mayWatch(b) {
+		if owners[i] == b || owners[i] == nil && l.gateway.mayWatch(v, b) {
 			f.ResourceSubscriptions = append(f.ResourceSubscriptions, uri)
 		}
 	}
@@ -170,11 +177,10 @@ func (l *listener) share(b *backend, owners []*backend) mcp.Filter {
 }
 
 // mayWatch reports whether a backend may tell of changes of resources.
-func (l *listener) mayWatch(b *backend) bool {
-	g := l.gateway
+func (g *Gateway) mayWatch(v *view, b *backend) bool {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	can, _ := g.knownCapabilities(l.view, b)
+	can, _ := g.knownCapabilities(v, b)
 	return can == nil || can.subscribe
 }
 
@@ -188,7 +194,7 @@ func (l *listener) grant() mcp.Filter {
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	watched := make(map[string]bool)
+	watched, v := make(map[string]bool), l.now()
 	expired := false
 	for b, br := range l.branches {
 		if !expired {
@@ -208,7 +214,7 @@ func (l *listener) grant() mcp.Filter {
 			continue
 		}
 		for _, uri := range br.filter.ResourceSubscriptions {
-			watched[uri] = watched[uri] || l.gateway.ownerOf(l.view, uri) == b
+			watched[uri] = watched[uri] || l.gateway.ownerOf(v, uri) == b
 		}
 	}
 	f := l.filter
@@ -253,9 +259,9 @@ func (l *listener) take() []*mcp.Notification {
 
 // announce tells those who listen with a view that lists have changed, and has them look
 // at their branches. g.mu is held.
-func (g *Gateway) announce(view string, c mcp.Changes) {
+func (g *Gateway) announce(v *view, c mcp.Changes) {
 	for l := range g.listeners {
-		if l.view.key == view {
+		if l.audience == v.audience {
 			l.tell(c)
 		}
 	}

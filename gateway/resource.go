@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -63,12 +62,6 @@ func (g *Gateway) readAt(ctx context.Context, v *view, uri string, b *backend, a
 	return result, err
 }
 
-// isAnswer reports whether an error is a backend's own, be it a peer or in this process.
-func isAnswer(err error) bool {
-	_, own := errors.AsType[*jsonrpc.Error](err)
-	return own || mcp.OutcomeOf(err) == mcp.Answered
-}
-
 // isNotFound reports whether an error may say that a backend has no such resource.
 func isNotFound(err error) bool {
 	return hasCode(err, jsonrpc.CodeResourceNotFound, jsonrpc.CodeInvalidParams, jsonrpc.CodeMethodNotFound)
@@ -105,39 +98,59 @@ type attempt struct {
 	caller mcp.Caller
 }
 
-// try reads a resource at one backend after the other, until one has it.
-func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []*backend, a *attempt) (mcp.Result, error) {
-	failure := unknown(resources, uri)
-	lost := false // failure says that a backend could not be asked
-	for i, b := range candidates {
-		result, err := g.tryOne(ctx, b, i == len(candidates)-1, a)
+// try reads a resource at one backend after the other, until one has it. One whose
+// template it fits, and that cannot read it, has it; from another one that may be how it
+// says that it has not.
+func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []candidate, a *attempt) (mcp.Result, error) {
+	failure, known := unknown(resources, uri), missing
+	for i, c := range candidates {
+		result, begun, err := g.tryOne(ctx, c.backend, i == len(candidates)-1, a)
 		if err == nil {
-			g.learnOwner(v, uri, b)
+			g.learnOwner(v, uri, c.backend)
 			return result, nil
 		}
-		switch {
-		case ctx.Err() != nil:
+		if begun || ctx.Err() != nil || c.fit >= 0 && isAnswer(err) && !isNotFound(err) {
 			return mcp.Result{}, err
-		case isNotFound(err):
-			if i == 0 && !lost {
-				failure = err
-			}
-		case isAnswer(err):
-			return mcp.Result{}, err // it has the resource, and cannot read it
-		case !lost:
-			failure, lost = err, true
+		}
+		if said := whatSays(err); i == 0 || said > known {
+			failure, known = err, said
 		}
 	}
 	return mcp.Result{}, failure
 }
 
-func (g *Gateway) tryOne(ctx context.Context, b *backend, last bool, a *attempt) (mcp.Result, error) {
-	if last {
-		return g.deliver(ctx, b, a.req, a.caller)
+// What the failure to read a resource says of it; the more, the sooner the client is told
+// of that one.
+const (
+	missing = iota // a backend has no such resource
+	unclear        // it may have
+	lost           // it could not be asked
+)
+
+func whatSays(err error) int {
+	switch {
+	case isNotFound(err):
+		return missing
+	case isAnswer(err):
+		return unclear
 	}
-	ctx, cancel := context.WithTimeout(ctx, tryWait)
-	defer cancel()
-	return g.deliver(ctx, b, a.req, a.caller)
+	return lost
+}
+
+// tryOne reads a resource at one backend, for which it has tryWait unless it is the last
+// one. Begun says that nobody else is to be asked.
+func (g *Gateway) tryOne(ctx context.Context, b *backend, last bool, a *attempt) (result mcp.Result, begun bool, err error) {
+	if last {
+		result, err = g.deliver(ctx, b, a.req, a.caller)
+		return result, false, err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(tryWait, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
+	t := &trial{relay: relay{a.caller}, keep: func() { timer.Stop() }}
+	result, err = g.deliver(ctx, b, a.req, t)
+	return result, t.begun.Load(), err
 }
 
 // maxFound is how many of view.found are remembered for a client.
@@ -154,14 +167,16 @@ func (g *Gateway) learnOwner(v *view, uri string, b *backend) {
 	}
 }
 
+// A candidate is a backend that may have a resource which nobody lists.
+type candidate struct {
+	backend *backend
+	fit     int // with its templates; -1 if it fits none
+}
+
 // candidates returns the backends that may have a resource which nobody lists: first
 // those with templates that it fits, those with the longest literal text first, then
 // those that have resources.
-func (g *Gateway) candidates(v *view, uri string) []*backend {
-	type candidate struct {
-		backend *backend
-		fit     int
-	}
+func (g *Gateway) candidates(v *view, uri string) []candidate {
 	var all []candidate
 	g.mu.RLock()
 	for _, b := range g.backends {
@@ -179,11 +194,7 @@ func (g *Gateway) candidates(v *view, uri string) []*backend {
 	}
 	g.mu.RUnlock()
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(b.fit, a.fit) })
-	backends := make([]*backend, len(all))
-	for i := range all {
-		backends[i] = all[i].backend
-	}
-	return backends
+	return all
 }
 
 // fit returns how much literal text a URI shares with a template that it may have been
@@ -243,19 +254,8 @@ func (g *Gateway) ownerOfTemplate(ctx context.Context, req *mcp.Request, uri str
 	if b := find(); b != nil {
 		return b, nil
 	}
-	if candidates := g.candidates(v, uri); len(candidates) > 0 && g.fits(v, candidates[0], uri) {
-		return candidates[0], nil
+	if candidates := g.candidates(v, uri); len(candidates) > 0 && candidates[0].fit >= 0 {
+		return candidates[0].backend, nil
 	}
 	return nil, unknown(templates, uri)
-}
-
-// fits reports whether a URI fits a template of a backend, which may be its only one.
-func (g *Gateway) fits(v *view, b *backend, uri string) bool {
-	g.mu.RLock()
-	defer g.mu.RUnlock()
-	l := g.known(v, b, templates)
-	if l == nil {
-		return false
-	}
-	return slices.ContainsFunc(l.items, func(it item) bool { return fit(it.name, uri) >= 0 })
 }

@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,5 +183,92 @@ func TestTemplatesFit(t *testing.T) {
 		if from, _ := result.LookupString("from"); (from == "has") != tt.want {
 			t.Errorf("%s fits %s: %t, want %t", tt.uri, tt.template, !tt.want, tt.want)
 		}
+	}
+}
+
+// TestAnswersAloneAreARetry, and so is a state alone.
+func TestAnswersAloneAreARetry(t *testing.T) {
+	a, b := library("a", "x:/{name}"), library("b", "x:/{name}")
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b})
+	for _, member := range []string{`"requestState":"s"`, `"inputResponses":{}`} {
+		_, err := g.Handle(t.Context(), request(mcp.MethodReadResource, `{"uri":"x:/1",`+member+`}`), mcp.NoCaller{})
+		if jsonrpc.ToWire(err).Code != jsonrpc.CodeInvalidParams {
+			t.Errorf("with %s: %v", member, err)
+		}
+	}
+	if a.times(mcp.MethodReadResource)+b.times(mcp.MethodReadResource) != 0 {
+		t.Error("a backend was shown what is another one's")
+	}
+}
+
+// TestReadThatIsCancelledIsMadeNowhereElse.
+func TestReadThatIsCancelledIsMadeNowhereElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := library("a", "q:/{name}"), library("b", "q:/{name}", "x:/1")
+		a.hang(mcp.MethodReadResource)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": a, "b": b})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := g.Handle(ctx, request(mcp.MethodReadResource, `{"uri":"x:/1"}`), mcp.NoCaller{})
+		if n := b.times(mcp.MethodReadResource); n != 0 || err == nil {
+			t.Errorf("%v, and another backend is asked %d times", err, n)
+		}
+	})
+}
+
+// TestRemovedBackendIsReadNoMore: not even if it was removed while a resource was found
+// there.
+func TestRemovedBackendIsReadNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := library("a", "q:/{name}", "x:/1"), library("b", "q:/{name}", "x:/1")
+		a.handle(mcp.MethodReadResource, after(time.Second, library("a", "q:/{name}", "x:/1")))
+		g := newGateway(t, hurried, map[string]mcp.Handler{"a": a, "b": b})
+		first := make(chan mcp.Result)
+		go func() { first <- do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`) }()
+		synctest.Wait()
+		g.Remove("a")
+		for _, want := range []string{"a", "b"} {
+			result := <-first
+			if from, _ := result.LookupString("from"); from != want {
+				t.Errorf("it is read from %q, want %q", from, want)
+			}
+			go func() { first <- do(t, g, mcp.MethodReadResource, `{"uri":"x:/1"}`) }()
+		}
+		<-first
+	})
+}
+
+// TestBestTemplateComesFirst: what stands behind its values counts as well.
+func TestBestTemplateComesFirst(t *testing.T) {
+	a, b := library("a", "x:/{name}", "x:/1/end"), library("b", "x:/{name}/end", "x:/1/end")
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b})
+	result := do(t, g, mcp.MethodReadResource, `{"uri":"x:/1/end"}`)
+	if from, _ := result.LookupString("from"); from != "b" {
+		t.Errorf("it is read from %q", from)
+	}
+}
+
+// TestWhereResourcesWereFoundIsForgotten when it is of too many.
+func TestWhereResourcesWereFoundIsForgotten(t *testing.T) {
+	a, b := library("a", "q:/{name}"), library("b", "q:/{name}")
+	b.answer(mcp.MethodReadResource, `{"contents":[]}`)
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"a": a, "b": b})
+	read := func(uri string) (asked int) {
+		before := a.times(mcp.MethodReadResource)
+		do(t, g, mcp.MethodReadResource, `{"uri":"`+uri+`"}`)
+		return a.times(mcp.MethodReadResource) - before
+	}
+	if first, again := read("x:1"), read("x:1"); first != 1 || again != 0 {
+		t.Errorf("another one is asked %d times, and again %d", first, again)
+	}
+	for i := range 200 {
+		read("x:other" + strings.Repeat("x", i))
+	}
+	if n := read("x:1"); n != 1 {
+		t.Errorf("after many others another one is asked %d times", n)
+	}
+	long := "x:" + strings.Repeat("x", 10_000)
+	if first, again := read(long), read(long); first+again != 2 {
+		t.Error("where a resource with an endless URI was found is remembered")
 	}
 }

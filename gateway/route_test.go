@@ -466,3 +466,17 @@ func TestAddRefuses(t *testing.T) {
 		t.Errorf("a request to a closed gateway: %v", err)
 	}
 }
+
+// TestNameThatOnlyBeginsAlikeWaitsForNobody: it cannot be the hung backend's.
+func TestNameThatOnlyBeginsAlikeWaitsForNobody_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake()
+		hung.hang(mcp.MethodListTools)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"hung": hung, "b": newFake("x")})
+		began := time.Now()
+		_, err := g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"hungry__x"}`), mcp.NoCaller{})
+		if jsonrpc.ToWire(err).Code != jsonrpc.CodeInvalidParams || time.Since(began) != 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}

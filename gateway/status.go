@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // A State says whether a backend can be used.
@@ -23,18 +24,25 @@ type Status struct {
 	State   State
 	Reason  string    // why it is degraded; may hold what clients are not to be told
 	Since   time.Time // of the state
-	Calls   int       // in flight
+	Calls   int       // in flight, but for those whose user is being asked
 	Refused int64     // calls over MaxCalls so far
 }
 
-// String returns the status as one line.
+// String returns the status as one line, without what terminals would act upon.
 func (s Status) String() string {
 	line := fmt.Sprintf("%s: %s since %s, %d calls in flight, %d refused",
 		s.Backend, s.State, s.Since.UTC().Format(time.RFC3339), s.Calls, s.Refused)
 	if s.Reason != "" {
 		line += ": " + strings.Join(strings.Fields(s.Reason), " ")
 	}
-	return line
+	return strings.Map(printable, line)
+}
+
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 // Status returns the status of each backend, in the order of their names.
@@ -92,12 +100,23 @@ func (g *Gateway) noteConflict(c Conflict) {
 	_, known := g.conflicts[c]
 	full := len(g.conflicts) >= maxConflicts
 	g.mu.RUnlock()
-	if known || full {
+	if known || full || !g.addConflict(c) {
 		return
 	}
-	g.mu.Lock()
-	g.conflicts[c] = struct{}{}
-	g.mu.Unlock()
 	g.opts.Logger.Warn("a feature is not shown, since another one has its name",
 		"method", c.List, "name", c.Name, "shown", c.Shown, "backend", c.Hidden)
+}
+
+// addConflict reports whether a conflict was added: not if one of its backends has been
+// removed meanwhile.
+func (g *Gateway) addConflict(c Conflict) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, name := range [...]string{c.Shown, c.Hidden} {
+		if _, there := slices.BinarySearchFunc(g.backends, name, byName); !there {
+			return false
+		}
+	}
+	g.conflicts[c] = struct{}{}
+	return true
 }

@@ -13,13 +13,16 @@ import (
 )
 
 // A view is what the backends have shown a client, or a class of clients: those of one
-// principal, with the same capabilities, in revisions of one era. Nothing of it is ever
+// principal under one grant, with the same capabilities, in revisions of one era. Nothing of it is ever
 // shown to anybody of another class, since backends may show each something else. Of a
 // client of whom nothing is kept, what is kept of its class is.
 type view struct {
 	// Set at construction.
 	key   string
 	class string // the key of the class; its own key if it is one
+	// audience is the key without the grant: a client that gets a new token listens with
+	// the one before.
+	audience string
 
 	used atomic.Int64
 
@@ -44,8 +47,14 @@ type entry struct {
 	next    [kinds]*flight // those that wait for the one in flight to land
 }
 
-// appendClass appends the key of a client's class.
+// appendClass appends the key of a client's class. A token need not show what another
+// one of the same principal does (2026-07-28, server/utilities/caching, Cache Scope
+// Field).
 func appendClass(key []byte, m *mcp.Metadata) []byte {
+	return appendAudience(strconv.AppendQuote(key, m.Grant), m)
+}
+
+func appendAudience(key []byte, m *mcp.Metadata) []byte {
 	// Quoted, so that no name can reach into the next one.
 	key = strconv.AppendInt(key, int64(m.Revision.Era()), 10)
 	key = strconv.AppendQuote(key, m.Principal.Issuer)
@@ -55,7 +64,10 @@ func appendClass(key []byte, m *mcp.Metadata) []byte {
 
 // appendView appends the key of a client's own view.
 func appendView(key []byte, m *mcp.Metadata) []byte {
-	key = appendClass(key, m)
+	return appendClient(appendClass(key, m), m)
+}
+
+func appendClient(key []byte, m *mcp.Metadata) []byte {
 	if m.Session != "" {
 		return strconv.AppendQuote(append(key, " session "...), m.Session)
 	}
@@ -81,25 +93,47 @@ func (g *Gateway) viewOf(m *mcp.Metadata) *view {
 	v := g.views[string(key)]
 	g.mu.RUnlock()
 	if v == nil {
-		v = g.newView(string(key), string(bounded(appendClass(nil, m))))
+		v = g.newView(&view{
+			key:      string(key),
+			class:    string(bounded(appendClass(nil, m))),
+			audience: string(bounded(appendClient(appendAudience(nil, m), m))),
+		})
 	}
 	v.used.Store(g.ticks.Add(1))
 	return v
 }
 
-func (g *Gateway) newView(key, class string) *view {
+// current returns the view that has the keys of another one now.
+func (g *Gateway) current(v *view) *view {
+	g.mu.RLock()
+	now := g.views[v.key]
+	g.mu.RUnlock()
+	if now == nil {
+		return g.newView(v)
+	}
+	now.used.Store(g.ticks.Add(1))
+	return now
+}
+
+// newView returns the view with the keys of another one, or makes one, and that of its
+// class if need be.
+func (g *Gateway) newView(of *view) *view {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, key := range [...]string{class, key} {
-		v := g.views[key]
-		if v == nil {
-			v = &view{key: key, class: class, entries: make(map[*backend]*entry)}
-			g.views[key] = v
-		}
-		v.used.Store(g.ticks.Add(1))
-	}
-	v := g.views[key]
+	g.addView(&view{key: of.class, class: of.class})
+	v := g.addView(&view{key: of.key, class: of.class, audience: of.audience})
 	g.evict(v)
+	return v
+}
+
+func (g *Gateway) addView(v *view) *view {
+	if old := g.views[v.key]; old != nil {
+		v = old
+	} else {
+		v.entries = make(map[*backend]*entry)
+		g.views[v.key] = v
+	}
+	v.used.Store(g.ticks.Add(1))
 	return v
 }
 
@@ -201,6 +235,7 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 		if layer == nil {
 			continue
 		}
+		layer.used.Store(g.ticks.Add(1)) // classes are used by nothing else
 		e := layer.entry(b)
 		size := -e.weight()
 		if f.can != nil {
@@ -208,7 +243,7 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 		}
 		if f.list != nil {
 			if k == resources && !f.list.equals(e.lists[k]) {
-				g.announce(layer.key, 0) // which backend is listened to for one
+				g.announce(layer, 0) // which backend is listened to for one
 			}
 			e.lists[k] = f.list
 		}
@@ -219,11 +254,8 @@ func (g *Gateway) keep(v *view, b *backend, k kind, f *flight) {
 		layer.bytes += size
 		g.kept += size
 	}
-	if e := v.entry(b); k != discovery && f.list != nil {
-		e.fresh[k] = time.Time{}
-		if f.list.life > 0 && e.changes[k] == f.changes {
-			e.fresh[k] = f.began.Add(f.list.life)
-		}
+	if f.list != nil {
+		v.entry(b).fresh[k] = f.until
 	}
 	g.evict(v)
 }
@@ -281,7 +313,7 @@ func (g *Gateway) forget(b *backend) {
 // without what belongs to one request.
 func lasting(m *mcp.Metadata) mcp.Metadata {
 	return mcp.Metadata{
-		Revision: m.Revision, Principal: m.Principal, Session: m.Session,
+		Revision: m.Revision, Principal: m.Principal, Grant: m.Grant, Session: m.Session,
 		Client: bytes.Clone(m.Client), Capabilities: withoutTasks(bytes.Clone(m.Capabilities)),
 	}
 }

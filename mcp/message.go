@@ -33,6 +33,10 @@ type Metadata struct {
 	LogLevel      Level      // least severe log message wanted; empty for none
 	ProgressToken jsonrpc.ID // absent if no progress is wanted
 	Principal     Principal  // who it is for certain
+	// Grant tells apart what one principal may be shown: it is a digest of the access
+	// token, empty if there is none. Results that are kept are kept for one grant
+	// (2026-07-28, server/utilities/caching, Cache Scope Field).
+	Grant string
 	// Session names the legacy session or the byte-stream connection that the
 	// request came over; empty if it stands for itself. It is a secret.
 	Session string

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"slices"
+	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -58,21 +59,24 @@ func (h *heldMessages) some() bool { return len(h.messages) > 0 }
 
 // add keeps a copy of n and returns how many others were dropped for it.
 func (h *heldMessages) add(n *mcp.Notification) (dropped int64) {
-	size := len(n.Params.Raw())
+	size := sizeOf(n)
 	for len(h.messages) >= MaxHeldMessages || h.some() && h.bytes+size > MaxHeldBytes {
 		victim := max(0, slices.IndexFunc(h.messages, func(m mcp.Notification) bool { return m.Method == mcp.NotificationProgress }))
-		h.bytes -= len(h.messages[victim].Params.Raw())
+		h.bytes -= sizeOf(&h.messages[victim])
 		h.messages = slices.Delete(h.messages, victim, victim+1)
 		dropped++
 	}
-	kept := mcp.Notification{Method: n.Method}
-	if size > 0 {
-		kept.Params = jsonrpc.Trusted(bytes.Clone(n.Params.Raw()))
+	kept := mcp.Notification{Method: strings.Clone(n.Method)}
+	if raw := n.Params.Raw(); len(raw) > 0 {
+		kept.Params = jsonrpc.Trusted(bytes.Clone(raw))
 	}
 	h.messages = append(h.messages, kept)
 	h.bytes += size
 	return dropped
 }
+
+// sizeOf returns what a message counts: servers may make up methods of any length.
+func sizeOf(n *mcp.Notification) int { return len(n.Method) + len(n.Params.Raw()) }
 
 func (h *heldMessages) take() []mcp.Notification {
 	messages := h.messages

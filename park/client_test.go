@@ -121,7 +121,11 @@ func progress(ctx context.Context, caller mcp.Caller, token string, n int) {
 }
 
 func logged(ctx context.Context, caller mcp.Caller, data string) {
-	_ = caller.Notify(ctx, &mcp.Notification{Method: mcp.NotificationMessage, Params: jsonrpc.Trusted([]byte(`{"level":"info","data":"` + data + `"}`))})
+	loggedAs(ctx, caller, mcp.NotificationMessage, data)
+}
+
+func loggedAs(ctx context.Context, caller mcp.Caller, method, data string) {
+	_ = caller.Notify(ctx, &mcp.Notification{Method: method, Params: jsonrpc.Trusted([]byte(`{"level":"info","data":"` + data + `"}`))})
 }
 
 func result(text string) (mcp.Result, error) {

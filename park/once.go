@@ -1,6 +1,7 @@
 package park
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"sync"
 	"time"
@@ -18,8 +19,11 @@ type Once struct {
 	max    int
 
 	mu   sync.Mutex
-	used map[string]time.Time // expiry by state, guarded by mu
+	used map[digested]time.Time // expiry by state, guarded by mu
 }
+
+// A digested is the digest of a state, which may be long itself.
+type digested [sha256.Size]byte
 
 // Once returns a sealer with the secret of s whose states are opened once. It
 // remembers at most max of them; 0 stands for [DefaultMaxUsed].
@@ -27,7 +31,7 @@ func (s *Sealer) Once(max int) *Once {
 	if max <= 0 {
 		max = DefaultMaxUsed
 	}
-	return &Once{sealer: s, max: max, used: make(map[string]time.Time)}
+	return &Once{sealer: s, max: max, used: make(map[digested]time.Time)}
 }
 
 // Seal is that of [Sealer].
@@ -44,9 +48,10 @@ func (o *Once) Open(req *mcp.Request, state string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	sum := digested(sha256.Sum256([]byte(state)))
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if _, used := o.used[state]; used {
+	if _, used := o.used[sum]; used {
 		return nil, ErrUsed
 	}
 	if len(o.used) >= o.max && !o.forget() {
@@ -55,7 +60,7 @@ func (o *Once) Open(req *mcp.Request, state string) ([]byte, error) {
 			Public: fmt.Sprintf("%d used states are remembered", len(o.used)),
 		}
 	}
-	o.used[state] = expires
+	o.used[sum] = expires
 	return payload, nil
 }
 

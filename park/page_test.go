@@ -3,6 +3,7 @@ package park_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -59,10 +60,11 @@ func TestPagesThatCannotBeRequired(t *testing.T) {
 		{`{}`, `{"elicitations":[` + url + `]}`, "error -32021"},
 		{`{"elicitation":{"url":{}}}`, `{"elicitations":[]}`, "error -32042"},
 		{`{"elicitation":{"url":{}}}`, `{"elicitations":[` + url + `,{"mode":"form"}]}`, "error -32042"},
+		{`{"elicitation":{"url":{}}}`, `{"elicitations":[` + url + strings.Repeat(`,`+url, park.MaxQuestions) + `]}`, "error -32042"},
 		{`{"elicitation":{"url":{}}}`, `null`, "error -32042"},
 		{`{"elicitation":{"url":{}}}`, ``, "error -32042"},
 	} {
-		t.Run(tt.capabilities+tt.data, func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s %.60s", tt.capabilities, tt.data), func(t *testing.T) {
 			require := func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
 				return mcp.Result{}, &jsonrpc.Error{Code: jsonrpc.CodeURLElicitationRequired, Data: jsonrpc.Trusted([]byte(tt.data))}
 			}

@@ -115,12 +115,14 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 		progress int
 		logs     int
 		size     int
+		method   int    // bytes that the name of each log message's method has more
 		want     string // the first and the last message, and how many
 	}{
-		{"progress first", 300, 100, 1, "156 progress, 100 logs"},
-		{"then the oldest", 0, 300, 1, "0 progress, 256 logs"},
-		{"bytes", 10, 20, 100_000, "0 progress, 10 logs"},
-		{"a single large one", 1, 1, 2 << 20, "0 progress, 1 logs"},
+		{"progress first", 300, 100, 1, 0, "156 progress, 100 logs"},
+		{"then the oldest", 0, 300, 1, 0, "0 progress, 256 logs"},
+		{"bytes", 10, 20, 100_000, 0, "0 progress, 10 logs"},
+		{"bytes of methods", 10, 20, 1, 100_000, "0 progress, 10 logs"},
+		{"a single large one", 1, 1, 2 << 20, 0, "0 progress, 1 logs"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			talk := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
@@ -130,7 +132,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 						progress(ctx, caller, `1`, i)
 					}
 					for range tt.logs {
-						logged(ctx, caller, strings.Repeat("x", tt.size))
+						loggedAs(ctx, caller, mcp.NotificationMessage+strings.Repeat("x", tt.method), strings.Repeat("x", tt.size))
 					}
 				}()
 				answer, err := elicit(ctx, caller, "?")
@@ -143,7 +145,7 @@ func TestHeldMessagesAreBounded(t *testing.T) {
 				first := do(t.Context(), lot, withToken(greeting, `1`))
 				<-time.After(time.Minute)
 				second := do(t.Context(), lot, withToken(retry(greeting, first.state(t), `{"q1":{}}`), `1`))
-				got := fmt.Sprintf("%d progress, %d logs", strings.Count(second.heard(), "/progress "), strings.Count(second.heard(), "/message "))
+				got := fmt.Sprintf("%d progress, %d logs", strings.Count(second.heard(), "/progress "), strings.Count(second.heard(), "/message"))
 				if got != tt.want {
 					t.Errorf("got %s, want %s", got, tt.want)
 				}
@@ -244,8 +246,10 @@ func TestCapabilitiesOfARetry(t *testing.T) {
 		return result(string(answer.Raw()))
 	}
 	bubble(t, twice, park.Options{}, func(t *testing.T, lot *park.Lot) {
-		first := do(t.Context(), lot, greeting)
-		again := retry(greeting, first.state(t), `{"q1":{}}`)
+		plain := *greeting
+		plain.Meta.Capabilities = []byte(`{"elicitation":{}}`)
+		first := do(t.Context(), lot, &plain)
+		again := retry(&plain, first.state(t), `{"q1":{}}`)
 		again.Meta.Capabilities = []byte(`{"elicitation":{},"roots":{}}`)
 		second := start(t.Context(), lot, again)
 		synctest.Wait()
@@ -275,6 +279,10 @@ func TestParkedCallsAreBounded(t *testing.T) {
 		// An answered call makes room.
 		if o := do(t.Context(), lot, retry(request("a"), a.state(t), `{"q1":{}}`)); o.err != nil {
 			t.Error(o)
+		}
+		for range 5 {
+			another := do(t.Context(), lot, request("a"))
+			do(t.Context(), lot, retry(request("a"), another.state(t), `{"q1":{}}`))
 		}
 		do(t.Context(), lot, request("c")).state(t)
 		limited("d", "MaxParked")
@@ -420,6 +428,57 @@ func TestClose(t *testing.T) {
 	})
 }
 
+// TestCloseWaitsForNoClient: a call whose client is there goes on without the lot.
+func TestCloseWaitsForNoClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lot := park.New(mcp.HandlerFunc(func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			answer, err := elicit(ctx, caller, "?")
+			if err != nil {
+				return mcp.Result{}, err
+			}
+			<-time.After(time.Hour)
+			return result(answer)
+		}), park.Options{})
+		first := do(t.Context(), lot, greeting)
+		second := start(t.Context(), lot, retry(greeting, first.state(t), `{"q1":{}}`))
+		synctest.Wait()
+		began := time.Now()
+		lot.Close()
+		if took := time.Since(began); took != 0 {
+			t.Errorf("Close took %v", took)
+		}
+		if o := <-second; o.err != nil {
+			t.Error(o)
+		}
+	})
+}
+
+// TestClientThatLeavesWhileItIsAnswered: nobody will come back for that call.
+func TestClientThatLeavesWhileItIsAnswered_B122(t *testing.T) {
+	ended := make(chan error, 1)
+	ask := func(ctx context.Context, _ *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		_, err := elicit(ctx, caller, "?")
+		ended <- err
+		return mcp.Result{}, err
+	}
+	bubble(t, ask, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		ctx, leave := context.WithCancel(t.Context())
+		_, _ = lot.Handle(ctx, greeting, &leaver{leave: leave})
+		synctest.Wait()
+		if n := lot.Len(); n != 0 || !errors.Is(<-ended, context.Canceled) {
+			t.Errorf("%d calls are parked", n)
+		}
+	})
+}
+
+// A leaver leaves while its request is put aside.
+type leaver struct {
+	client
+	leave func()
+}
+
+func (l *leaver) Keep() { l.leave() }
+
 // TestCloseIsBounded: a handler may not listen to its context.
 func TestCloseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -437,6 +496,27 @@ func TestCloseIsBounded(t *testing.T) {
 		<-time.After(time.Hour)
 		if n := lot.Len(); n != 0 {
 			t.Errorf("%d calls are parked", n)
+		}
+	})
+}
+
+// TestLargeQuestionIsPutAlone: a single one has no limit, two have.
+func TestLargeQuestionIsPutAlone(t *testing.T) {
+	large := strings.Repeat("x", park.MaxQuestionBytes+1)
+	ask := func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		answer, err := elicit(ctx, caller, large)
+		if err != nil {
+			return mcp.Result{}, err
+		}
+		return result(answer)
+	}
+	bubble(t, ask, park.Options{}, func(t *testing.T, lot *park.Lot) {
+		first := do(t.Context(), lot, greeting)
+		if !strings.Contains(first.questions(), large) {
+			t.Errorf("the client gets %.200s", first)
+		}
+		if o := do(t.Context(), lot, retry(greeting, first.state(t), `{"q1":{}}`)); o.err != nil {
+			t.Error(o)
 		}
 	})
 }

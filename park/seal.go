@@ -34,11 +34,11 @@ type Sealer struct {
 }
 
 // NewSealer returns a sealer with the given secret, of any length. Sealers with
-// one secret open each other's states. A nil key makes a random one: then states
+// one secret open each other's states. An empty key makes a random one: then states
 // do not outlive the sealer.
 func NewSealer(key []byte) *Sealer {
 	secret := sha256.Sum256(key)
-	if key == nil {
+	if len(key) == 0 {
 		// It never fails: see crypto/rand.
 		_, _ = rand.Read(secret[:])
 	}

@@ -2,6 +2,7 @@ package park_test
 
 import (
 	"errors"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -43,6 +44,8 @@ func TestStateIsBoundToItsRequest_TG5(t *testing.T) {
 		{"another literal", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"],"y":1}}}`), park.ErrOtherRequest},
 		{"a string for a number", tool(`{"name":"a","arguments":{"n":"9007199254740993","o":{"x":[1,"é"],"y":1.0}}}`), park.ErrOtherRequest},
 		{"a member more", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"],"y":1.0},"z":null}}`), park.ErrOtherRequest},
+		{"a member in another object", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"]},"y":1.0}}`), park.ErrOtherRequest},
+		{"a resource of that name", tool(`{"uri":"a","arguments":{"n":9007199254740993,"o":{"x":[1,"é"],"y":1.0}}}`), park.ErrOtherRequest},
 		{"an item less", tool(`{"name":"a","arguments":{"n":9007199254740993,"o":{"x":[1],"y":1.0}}}`), park.ErrOtherRequest},
 		{"without arguments", tool(`{"name":"a"}`), park.ErrOtherRequest},
 		{"another method", prompt, park.ErrOtherRequest},
@@ -177,4 +180,46 @@ func TestOnceOpensStatesOnce(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEmptySecretIsNone: what nobody has set is not what everybody knows.
+func TestEmptySecretIsNone(t *testing.T) {
+	state, err := park.NewSealer([]byte{}).Seal(tool(`{}`), time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := park.NewSealer([]byte{}).Open(tool(`{}`), state); !errors.Is(err, park.ErrForged) {
+		t.Errorf("a sealer without a secret opens the state of another: %v", err)
+	}
+	state, err = park.NewSealer([]byte("secret")).Seal(tool(`{}`), time.Minute, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := park.NewSealer([]byte("secret")).Open(tool(`{}`), state); err != nil {
+		t.Errorf("with one secret: %v", err)
+	}
+}
+
+// TestUsedStatesTakeLittleMemory, however long they are.
+func TestUsedStatesTakeLittleMemory(t *testing.T) {
+	const n = 3000
+	o := park.NewSealer(nil).Once(n)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	for range n {
+		state, err := o.Seal(tool(`{}`), time.Minute, make([]byte, 6000))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Open(tool(`{}`), state); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > n*1000 {
+		t.Errorf("%d states take %d bytes", n, grown)
+	}
+	runtime.KeepAlive(o)
 }

@@ -27,6 +27,8 @@ type ServerOptions struct {
 	Fallback mcp.Implementation
 	// Principal is who the client is for certain; the zero value for anonymous.
 	Principal mcp.Principal
+	// Grant is [mcp.Metadata.Grant] of the client's requests, until [Server.SetGrant].
+	Grant string
 	// ID tells this session from all others ([mcp.Metadata.Session]).
 	ID string
 	// MaxTaskWait is how long a call waits for the task that a modern server has made
@@ -104,6 +106,16 @@ func (s *Server) Revision() mcp.Revision {
 	return s.meta.Revision
 }
 
+// SetGrant says that requests are made under another grant from now on: clients get new
+// tokens while their session lasts.
+func (s *Server) SetGrant(grant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.meta.Revision != "" {
+		s.meta.Grant = grant
+	}
+}
+
 // Initialize answers an initialize request: with our newest legacy revision not
 // above the client's, and what the handler says of itself.
 func (s *Server) Initialize(ctx context.Context, m *jsonrpc.Message) (mcp.Result, error) {
@@ -114,6 +126,7 @@ func (s *Server) Initialize(ctx context.Context, m *jsonrpc.Message) (mcp.Result
 	meta := mcp.Metadata{
 		Revision:  mcp.NegotiateLegacy(mcp.Revision(text)),
 		Principal: s.opts.Principal,
+		Grant:     s.opts.Grant,
 		Session:   s.opts.ID,
 	}
 	if client := m.Body.Get("clientInfo"); client.IsObject() {

@@ -169,7 +169,7 @@ func (s *server) modernRequest(m *jsonrpc.Message, data []byte) bool {
 		s.refuse(m.ID, refusal)
 		return true
 	}
-	req.Meta.Principal = s.opts.Principal
+	req.Meta.Principal, req.Meta.Grant = s.opts.Principal, s.opts.Grant
 	req.Meta.Session = s.id
 	return s.serve(m, req.Method == mcp.MethodListen, data, func(ctx context.Context, send sender) {
 		if caller := s.answerModern(ctx, req, m.ID, send); !caller.Kept() {

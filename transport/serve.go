@@ -26,6 +26,8 @@ type ServeOptions struct {
 	Fallback mcp.Implementation
 	// Principal is who the client is for certain; the zero value for anonymous.
 	Principal mcp.Principal
+	// Grant is [mcp.Metadata.Grant] of its requests.
+	Grant string
 	// MaxInFlight is how many requests are served at a time. Default
 	// DefaultMaxInFlight. Listen calls do not count.
 	MaxInFlight int
@@ -153,7 +155,7 @@ func newServer(link Link, handler mcp.Handler, opts ServeOptions) *server {
 	}
 	s.lot = park.New(s.handler, opts.Park)
 	s.session = session.NewServer(s.handler, session.ServerOptions{
-		Fallback: opts.Fallback, Principal: opts.Principal, ID: s.id, Logger: opts.Logger,
+		Fallback: opts.Fallback, Principal: opts.Principal, Grant: opts.Grant, ID: s.id, Logger: opts.Logger,
 		MaxTaskWait: opts.MaxTaskWait,
 	})
 	return s

@@ -205,7 +205,7 @@ func (h *SSEHandler) stream(out *output) *reject {
 		return nil
 	}
 	opts := h.serving
-	opts.Principal = l.principal
+	opts.Principal, opts.Grant = l.principal, l.grant
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	serving.Go(func() {
@@ -227,7 +227,7 @@ func (h *SSEHandler) endpoint(l *sseLink) []byte {
 // open begins a session. Its id has 130 random bits.
 func (h *SSEHandler) open(r *http.Request) (*sseLink, *reject) {
 	l := newSSELink(rand.Text(), &h.core.opts, &h.opts)
-	l.principal = h.core.principal(r)
+	l.principal, l.grant = h.core.principal(r), grantOf(r)
 	l.origin = h.core.guard.foreign(r)
 	h.mu.Lock()
 	defer h.mu.Unlock()

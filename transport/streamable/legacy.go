@@ -2,8 +2,11 @@ package streamable
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/http"
+	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -58,7 +61,7 @@ func (p *post) legacyRequest() {
 // initialize begins a session.
 func (p *post) initialize() *reject {
 	s, err := p.h.sessions.New(p.h.handler, session.ServerOptions{
-		Fallback: p.h.opts.Fallback, Principal: p.h.principal(p.out.r), Logger: p.h.opts.Logger,
+		Fallback: p.h.opts.Fallback, Principal: p.h.principal(p.out.r), Grant: grantOf(p.out.r), Logger: p.h.opts.Logger,
 		MaxTaskWait: p.h.opts.MaxTaskWait,
 	})
 	if err != nil {
@@ -91,6 +94,16 @@ func (h *Handler) principal(r *http.Request) mcp.Principal {
 	return h.opts.Principal(r)
 }
 
+// grantOf returns [mcp.Metadata.Grant] of a request. The token is a secret, and long.
+func grantOf(r *http.Request) string {
+	tokens := r.Header["Authorization"]
+	if len(tokens) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(strings.Join(tokens, "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
 // session returns the session that a request names. It must be released.
 func (h *Handler) session(r *http.Request, id jsonrpc.ID) (*session.Held, *reject) {
 	values := r.Header[sessionHeader]
@@ -109,6 +122,7 @@ func (h *Handler) session(r *http.Request, id jsonrpc.ID) (*session.Held, *rejec
 		s.Release()
 		return nil, badRequest(id, jsonrpc.Errorf(jsonrpc.CodeInvalidRequest, "Bad Request: unsupported MCP-Protocol-Version %.80q", versions))
 	}
+	s.SetGrant(grantOf(r))
 	return s, nil
 }
 

@@ -118,6 +118,7 @@ func (p *post) modernRequest() (*mcp.Request, *reject) {
 		rej.id = p.m.ID
 		return nil, rej
 	}
+	req.Meta.Grant = grantOf(p.out.r)
 	if p.h.opts.Principal != nil {
 		req.Meta.Principal = p.h.opts.Principal(p.out.r)
 	}

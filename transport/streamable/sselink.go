@@ -20,6 +20,7 @@ type sseLink struct {
 	// Set at construction.
 	id        string
 	principal mcp.Principal
+	grant     string // [mcp.Metadata.Grant]
 	origin    string // of the page that has opened it; see guard.foreign
 	opts      *HandlerOptions
 	limits    *SSEOptions

@@ -1,0 +1,143 @@
+package gateway_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/mcpsplice/mcpsplice/gateway"
+	"github.com/mcpsplice/mcpsplice/jsonrpc"
+	"github.com/mcpsplice/mcpsplice/mcp"
+)
+
+// TestBackendThatIsHeardLateIsToldOf: what it told nobody before may have changed.
+func TestBackendThatIsHeardLateIsToldOf_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newFake()
+		radio := newRadio(slow)
+		slow.handle(mcp.MethodListen, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			time.Sleep(time.Minute)
+			return radio.handle(ctx, req, caller)
+		})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"slow": slow})
+		events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		events.none(t)
+		time.Sleep(time.Minute)
+		events.want(t, mcp.NotificationToolsListChanged)
+	})
+}
+
+// TestListenCallThatWasAcknowledgedIsMadeAgain whatever error it ends with.
+func TestListenCallThatWasAcknowledgedIsMadeAgain_B154(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		(<-radio.calls).end <- jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "not any more")
+		<-radio.calls
+		events.want(t, mcp.NotificationToolsListChanged)
+	})
+}
+
+// TestBackendThatEndsAtOnceIsListenedToLessOften, and as soon as before when a call has
+// lasted.
+func TestBackendThatEndsAtOnceIsListenedToLessOften(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		h := <-radio.calls
+		for range 10 {
+			h.end <- errCrashed
+			h = <-radio.calls
+		}
+		began := time.Now()
+		h.end <- errCrashed
+		h = <-radio.calls
+		if waited := time.Since(began); waited < 15*time.Second || waited > 30*time.Second {
+			t.Errorf("after many calls that ended at once it waits %v", waited)
+		}
+		time.Sleep(time.Minute)
+		began = time.Now()
+		h.end <- errCrashed
+		<-radio.calls
+		if waited := time.Since(began); waited > 500*time.Millisecond {
+			t.Errorf("after a call that has lasted it waits %v", waited)
+		}
+	})
+}
+
+// TestStrictBackendIsHeardOutsideCalls: a legacy session that watches resources, too.
+func TestStrictBackendIsHeardOutsideCalls_B151(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		b.handle(mcp.MethodListen, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			if filter, _ := mcp.ReadFilter(&req.Params); len(filter.ResourceSubscriptions) > 0 {
+				return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource")
+			}
+			return radio.handle(ctx, req, caller)
+		})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		events, stop := listen(t, g, modern, `{"session":true,"resourceSubscriptions":["x:1"]}`)
+		defer stop()
+		if n := len(events.ack.ResourceSubscriptions); n != 0 {
+			t.Errorf("%d resources are granted", n)
+		}
+		(<-radio.calls).tell(t, &mcp.Notification{Method: mcp.NotificationMessage})
+		events.want(t, mcp.NotificationMessage)
+	})
+}
+
+// TestWhatWasToldIsNotToldAgain with the next change.
+func TestWhatWasToldIsNotToldAgain_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one := listed("x:1")
+		ones := newRadio(one)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one})
+		events, stop := listen(t, g, modern, `{"promptsListChanged":true,"resourceSubscriptions":["x:1"]}`)
+		defer stop()
+		(<-ones.calls).end <- errCrashed
+		<-ones.calls
+		events.want(t, mcp.NotificationPromptsListChanged, mcp.NotificationResourceUpdated+" x:1")
+		add(t, g, "deaf", newFake())
+		events.want(t, mcp.NotificationPromptsListChanged)
+	})
+}
+
+// TestResourcesAreWatchedAtABackendThatHasNotSaidWhatItCanDo.
+func TestResourcesAreWatchedAtABackendThatHasNotSaidWhatItCanDo_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		b.hang(mcp.MethodDiscover)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		events, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1"]}`)
+		defer stop()
+		if len(events.ack.ResourceSubscriptions) != 1 || len(radio.calls) != 1 {
+			t.Errorf("acknowledged: %+v", events.ack)
+		}
+	})
+}
+
+// TestListenCallsThatHaveEndedDoNotCount: the limit is of those that are open.
+func TestListenCallsThatHaveEndedDoNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGateway(t, &gateway.Options{MaxListens: 1}, nil)
+		for range 3 {
+			_, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+			_, err := g.Handle(t.Context(), request(mcp.MethodListen, `{"notifications":{}}`), new(ear))
+			if wire := jsonrpc.ToWire(err); !strings.Contains(wire.Message, "1 listen calls are open, the limit is 1") {
+				t.Errorf("a second one: %v", err)
+			}
+			stop()
+		}
+	})
+}
