@@ -9,8 +9,6 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // Bounds of calls whose results need input.
@@ -82,11 +80,14 @@ func (c *Client) final(method string, result mcp.Result, kind string) (mcp.Resul
 // answered returns the request that answers a result which needs input.
 func (c *Client) answered(ctx context.Context, req *mcp.Request, result *mcp.Result, caller *guardedCaller, pause *backoff) (*mcp.Request, error) {
 	var need mcp.InputRequiredResult
-	if err := json.Unmarshal(result.Raw(), &need); err != nil {
+	if err := result.Decode(&need); err != nil {
 		return nil, badReply(req.Method, err)
 	}
-	state, stateful := result.Lookup("requestState")
-	if !stateful && len(need.InputRequests) == 0 {
+	state, _ := result.Lookup("requestState")
+	if string(state) == "null" {
+		state = nil // and not there
+	}
+	if state == nil && len(need.InputRequests) == 0 {
 		return nil, badReply(req.Method, errors.New("the result needs input, and does not say which"))
 	}
 	responses, err := c.respond(ctx, req.Method, &need, caller)
@@ -125,7 +126,7 @@ func (c *Client) respond(outer context.Context, method string, need *mcp.InputRe
 	for key, question := range need.InputRequests {
 		asking.Go(func() {
 			req := &mcp.Request{Method: question.Method}
-			if question.Params != nil {
+			if question.Params != nil && string(question.Params) != "null" {
 				req.Params = jsonrpc.Trusted(question.Params)
 			}
 			result, err := caller.Ask(ctx, req)

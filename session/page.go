@@ -38,6 +38,17 @@ func pageOf(q *mcp.Request) string {
 	return url
 }
 
+// samePage returns the first question that asks to open the page which question i asks
+// to open, nil if that is i itself or it asks for something else.
+func samePage(questions []inputRequest, i int) *inputRequest {
+	for j := range questions[:i] {
+		if page := questions[i].page; page != "" && questions[j].page == page {
+			return &questions[j]
+		}
+	}
+	return nil
+}
+
 // answer answers questions that have been answered before, and returns how many
 // have not.
 func (p *pages) answer(questions []inputRequest) (unanswered int) {
