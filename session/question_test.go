@@ -156,6 +156,43 @@ func TestRootsAreAskedOfTheSession(t *testing.T) {
 	}
 }
 
+// TestRootsOfWhomCannotBeTold_B151: the session that listens is one client's, and what
+// the server asks may be about the call of another.
+func TestRootsOfWhomCannotBeTold_B151(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		calls []string // clients
+		leave bool
+		want  string
+	}{
+		{"its own call", []string{"a", "a"}, false, `{"from":"a"}`},
+		{"another client's call", []string{"b"}, false, "error -32603"},
+		{"calls of two", []string{"a", "b"}, false, "error -32603"},
+		{"a call that another has left", []string{"b"}, true, "error -32603"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			session, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+			defer r.stop()
+			session.ask = answering("a").ask
+			for _, client := range tt.calls {
+				call := handle(t, c, toolCall(legacyMeta(client, "")), answering("a call"))
+				receive(t, "the call", started)
+				if tt.leave {
+					call.stop()
+				} else {
+					defer call.stop()
+				}
+			}
+			c.Asked(t.Context(), ask(t, "7", mcp.MethodListRoots), nil)
+			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 7 " + tt.want}) {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
 func TestAnswersPassAsTheyCame(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
