@@ -42,7 +42,7 @@ func (a *answerer) progressed(n *mcp.Notification) {
 		return
 	}
 	var params mcp.ProgressParams
-	if err := json.Unmarshal(n.Params.Raw(), &params); err != nil {
+	if err := mcp.JSON(n.Params.Raw()).Decode(&params); err != nil {
 		a.client.opts.Logger.Debug("progress that cannot be read", "err", err)
 		return
 	}
@@ -103,7 +103,7 @@ func (a *answerer) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error
 // answer.
 func answer[Params any](ctx context.Context, req *mcp.Request, f func(context.Context, *Params) (any, error)) (mcp.Result, error) {
 	var params Params
-	if err := json.Unmarshal(req.Params.Raw(), &params); err != nil {
+	if err := mcp.JSON(req.Params.Raw()).Decode(&params); err != nil {
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: %v", err)
 	}
 	result, err := f(ctx, &params)

@@ -9,8 +9,6 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // MaxPages is how many pages of a list are followed.
@@ -96,7 +94,7 @@ func (c *Client) follow(method string, ask func(cursor mcp.JSON) ([]byte, error)
 // readPage decodes a page of a list. An item that cannot be read is left out: it is
 // not to hide the others.
 func readPage[Item any](c *Client, method string, raw []byte, page any) error {
-	err := json.Unmarshal(raw, page)
+	err := mcp.JSON(raw).Decode(page)
 	if err == nil {
 		return nil
 	}
@@ -104,7 +102,7 @@ func readPage[Item any](c *Client, method string, raw []byte, page any) error {
 	items, _ := whole.Lookup(member)
 	readable := []byte{'['}
 	for _, item := range jsonrpc.Elements(items) {
-		if itemErr := json.Unmarshal(item, new(Item)); itemErr != nil {
+		if itemErr := mcp.JSON(item).Decode(new(Item)); itemErr != nil {
 			named := jsonrpc.Trusted(item)
 			name, _ := named.LookupString("name")
 			c.opts.Logger.Warn("what cannot be read is left out of the list", "method", method, "name", name, "err", itemErr)
@@ -120,7 +118,7 @@ func readPage[Item any](c *Client, method string, raw []byte, page any) error {
 	}
 	readable = append(readable, ']')
 	rest := jsonrpc.AppendEdited(nil, &whole, jsonrpc.Edit{Name: member, Value: readable})
-	if json.Unmarshal(rest, page) != nil {
+	if mcp.JSON(rest).Decode(page) != nil {
 		return badReply(method, err)
 	}
 	return nil

@@ -99,6 +99,18 @@ func TestOutputIsChecked_B163(t *testing.T) {
 	}
 }
 
+// TestNullIsNoOutputSchema_B163: languages write it that have no absent members.
+func TestNullIsNoOutputSchema_B163(t *testing.T) {
+	var log bytes.Buffer
+	c := connect(t, promising(always(`,"outputSchema":null`), always(`{"content":[]}`)), &client.Options{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	list(t, c)
+	if _, err := c.CallTool(t.Context(), "work", nil, nil); err != nil || strings.Contains(log.String(), "output schema") {
+		t.Errorf("got %v; the log is %s", err, log.String())
+	}
+}
+
 // TestDuplicatesInStructuredContent: they are handed over as they came, and whoever
 // decodes them is told.
 func TestDuplicatesInStructuredContent_TA1(t *testing.T) {

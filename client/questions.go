@@ -11,8 +11,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/internal/visit"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // A question is what one result asks, under several keys if all want the same page.
@@ -26,11 +24,14 @@ type question struct {
 // answer readies the request that answers a result which needs input.
 func (d *dialogue) answer(ctx context.Context, result *mcp.Result) error {
 	var need mcp.InputRequiredResult
-	if err := json.Unmarshal(result.Raw(), &need); err != nil {
+	if err := result.Decode(&need); err != nil {
 		return badReply(d.req.Method, err)
 	}
-	state, stateful := result.Lookup("requestState")
-	if !stateful && len(need.InputRequests) == 0 {
+	state, _ := result.Lookup("requestState")
+	if string(state) == "null" {
+		state = nil // and not there
+	}
+	if state == nil && len(need.InputRequests) == 0 {
 		return badReply(d.req.Method, errors.New("the result needs input, and does not say which"))
 	}
 	questions, err := d.questions(&need)
@@ -62,7 +63,7 @@ func (d *dialogue) questions(need *mcp.InputRequiredResult) ([]*question, error)
 	byPage := make(map[string]*question)
 	for key, asked := range need.InputRequests {
 		q := &question{keys: []string{key}, req: mcp.Request{Method: asked.Method}}
-		if asked.Params != nil {
+		if asked.Params != nil && string(asked.Params) != "null" {
 			q.req.Params = jsonrpc.Trusted(asked.Params)
 		}
 		q.page = visit.URL(&q.req)

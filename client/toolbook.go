@@ -107,7 +107,7 @@ func (b *toolBook) learnOutput(tool *mcp.Tool) {
 		delete(b.outputs, tool.Name)
 	}
 	size := len(tool.OutputSchema)
-	if size == 0 || len(b.outputs) == maxToolBook || b.bytes+size > maxOutputBytes {
+	if size == 0 || string(tool.OutputSchema) == "null" || len(b.outputs) == maxToolBook || b.bytes+size > maxOutputBytes {
 		return
 	}
 	b.bytes += size

@@ -209,7 +209,7 @@ func readContent(data []byte) (Content, error) {
 	if block == nil {
 		return &UnknownContent{Type: head.Type, Raw: bytes.Clone(data)}, nil
 	}
-	if err := json.Unmarshal(data, block); err != nil {
+	if err := decode(data, block); err != nil {
 		return nil, err
 	}
 	forgetType(block)

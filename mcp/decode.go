@@ -4,21 +4,29 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/mcpsplice/mcpsplice/internal/lenient"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 
-	json "github.com/go-json-experiment/json"
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // Decode decodes the result into v, a pointer to one of this package's result types
-// or to any other type, by encoding/json's rules. The result's bytes have been
-// found valid before, so that the texts of a CallToolResult are passed over once
-// rather than several times.
+// or to any other type, by encoding/json's rules, save that integers may be written
+// as 1.0 and 1e3, and an empty object as []. The result's bytes have been found valid
+// before, so that the texts of a CallToolResult are passed over once rather than
+// several times.
 func (r *Result) Decode(v any) error {
 	if call, ok := v.(*CallToolResult); ok {
 		return call.read(&r.Value)
 	}
-	return json.Unmarshal(r.Raw(), v)
+	return decode(r.Raw(), v)
 }
+
+// decode decodes what a peer has written: "60000.0" is an integer to whoever checks it
+// against the schema. Durations are what NewJSON encodes them as.
+func decode(raw []byte, v any) error { return lenient.Unmarshal(raw, v, durations) }
+
+var durations = jsonv1.FormatDurationAsNano(true)
 
 // read decodes raw, in which duplicate members of values that are kept as they are
 // do not matter.
@@ -26,7 +34,7 @@ func (r *CallToolResult) read(raw *jsonrpc.Value) error {
 	v := raw.Indexed()
 	content, _ := v.Lookup("content")
 	if len(content) == 0 || content[0] != '[' || !v.IsDistinct() {
-		return json.Unmarshal(v.Raw(), r)
+		return decode(v.Raw(), r)
 	}
 	var decoded CallToolResult
 	if !decoded.readOthers(&v) {
@@ -47,7 +55,7 @@ func (r *CallToolResult) read(raw *jsonrpc.Value) error {
 func decodeOthers(v *jsonrpc.Value) (*CallToolResult, error) {
 	others := jsonrpc.AppendEdited(nil, v, jsonrpc.Edit{Name: "content"})
 	r := new(CallToolResult)
-	return r, json.Unmarshal(others, r)
+	return r, decode(others, r)
 }
 
 // readOthers takes the members other than the content if they are nothing out of

@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -51,6 +52,43 @@ func TestDecodingAToolResult(t *testing.T) {
 		if diff := cmp.Diff(want, got); gotErr == nil && diff != "" {
 			t.Errorf("%.200s: %s", raw, diff)
 		}
+	}
+}
+
+// What a schema takes for an integer, and what languages write for an empty object that
+// have no other array, hides nothing.
+func TestDecodingWhatOthersWrite(t *testing.T) {
+	var (
+		page     mcp.ListResourcesResult
+		discover mcp.DiscoverResult
+		call     mcp.CallToolResult
+		timed    struct{ D time.Duration }
+		schema   struct{ MaxLength int }
+	)
+	for raw, v := range map[string]any{
+		`{"resources":[{"uri":"a:","name":"a","size":1024.0}],"ttlMs":6e4}`:             &page,
+		`{"supportedVersions":[],"capabilities":{"tools":[],"logging":[]},"_meta":[]}`:  &discover,
+		`{"content":[{"type":"resource_link","uri":"a:","name":"a","size":2.0}],"x":1}`: &call,
+		`{"D":5}`: &timed,
+	} {
+		if err := result(t, raw).Decode(v); err != nil {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+	if err := mcp.JSON(`{"MaxLength":3.0}`).Decode(&schema); err != nil || schema.MaxLength != 3 {
+		t.Errorf("got %v, %v", schema, err)
+	}
+	if *page.TTLMs != 60000 || *page.Resources[0].Size != 1024 || timed.D != 5 {
+		t.Errorf("got %v, %v", page, timed)
+	}
+	if discover.Capabilities.Tools == nil || discover.Capabilities.Logging == nil {
+		t.Errorf("got %v", discover.Capabilities)
+	}
+	if link, ok := call.Content[0].(*mcp.ResourceLink); !ok || *link.Size != 2 || link.Extra != nil {
+		t.Errorf("got %v", call.Content)
+	}
+	if err := result(t, `{"resources":[],"ttlMs":1.5}`).Decode(&page); err == nil {
+		t.Error("a fraction of a millisecond is taken")
 	}
 }
 

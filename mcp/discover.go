@@ -186,11 +186,5 @@ func (c *ServerCapabilities) ListFilter() Filter {
 // something, so that whom a question belongs to matters.
 func NeedsUser(clientCapabilities []byte) bool {
 	v := jsonrpc.Trusted(clientCapabilities)
-	for name := range v.Members() {
-		switch name {
-		case "elicitation", "sampling", "roots":
-			return true
-		}
-	}
-	return false
+	return has(&v, "elicitation") || has(&v, "sampling") || has(&v, "roots")
 }

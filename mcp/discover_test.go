@@ -208,6 +208,7 @@ func TestCapabilitiesThatNeedTheUser(t *testing.T) {
 		{`{"x":1,"roots":{"listChanged":true},"y":2}`, true},
 		{`{"elicitation":{"url":{}},"sampling":{},"roots":{}}`, true},
 		{`{"experimental":{"elicitation":{}}}`, false},
+		{`{"elicitation":null,"sampling":null,"roots":null}`, false},
 	} {
 		t.Run(c.in, func(t *testing.T) {
 			if got := mcp.NeedsUser([]byte(c.in)); got != c.needs {

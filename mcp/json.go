@@ -8,7 +8,6 @@ import (
 
 	json "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // JSON is a JSON value as it came or as it is to be sent: schemas, structured
@@ -38,7 +37,7 @@ func (j JSON) IsZero() bool { return j == nil }
 var encoding = json.JoinOptions(
 	json.Deterministic(true),
 	jsontext.PreserveRawStrings(true),
-	jsonv1.FormatDurationAsNano(true), // there is no other form of it
+	durations, // there is no other form of them
 	json.WithMarshalers(json.MarshalToFunc(encodeNumber)),
 )
 
@@ -92,12 +91,13 @@ func AppendJSON(dst []byte, v any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Decode decodes the value into v, a pointer. Names are compared exactly.
+// Decode decodes the value into v, a pointer, as [Result.Decode] does. Names are
+// compared exactly.
 func (j JSON) Decode(v any) error {
 	if j == nil {
 		return errors.New("the value is absent")
 	}
-	return json.Unmarshal(j, v, jsonv1.FormatDurationAsNano(true))
+	return decode(j, v)
 }
 
 // marshal is NewJSON that refuses what is not UTF-8.

@@ -17,17 +17,21 @@ func CanAsk(clientCapabilities []byte, question *Request) bool {
 	case MethodElicit:
 		return canElicit(&capability, &question.Params)
 	case MethodCreateMessage:
-		_, declared := capability.Lookup("tools")
-		return declared || !offersTools(&question.Params)
+		return has(&capability, "tools") || !offersTools(&question.Params)
 	}
 	return true
 }
 
 // offersTools reports whether a model that is sampled may call tools.
 func offersTools(params *jsonrpc.Value) bool {
-	_, tools := params.Lookup("tools")
-	_, choice := params.Lookup("toolChoice")
-	return tools || choice
+	return has(params, "tools") || has(params, "toolChoice")
+}
+
+// has reports whether an object has a member that says something: languages write null
+// that have no absent ones.
+func has(v *jsonrpc.Value, name string) bool {
+	raw, ok := v.Lookup(name)
+	return ok && string(raw) != "null"
 }
 
 // capabilityFor names the client capability that a question needs.
@@ -40,11 +44,10 @@ var capabilityFor = map[string]string{
 // canElicit: "an empty capabilities object is equivalent to declaring support for
 // form mode only" (2026-07-28, client/elicitation).
 func canElicit(capability, params *jsonrpc.Value) bool {
-	_, form := capability.Lookup("form")
-	_, url := capability.Lookup("url")
+	form, url := has(capability, "form"), has(capability, "url")
 	mode := "form"
-	if raw, ok := params.Lookup("mode"); ok {
-		mode, _ = jsonrpc.Unquote(raw)
+	if has(params, "mode") {
+		mode, _ = params.LookupString("mode")
 	}
 	return mode == "form" && (form || !url) || mode == "url" && url
 }

@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	"github.com/mcpsplice/mcpsplice/internal/lenient"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 )
 
@@ -25,6 +26,13 @@ const HeaderPrefix = "Mcp-Param-"
 // MaxAnnotatedTools is how many tools with header annotations a [ToolHeaders]
 // remembers, and how many without; further ones are not.
 const MaxAnnotatedTools = 10_000
+
+// Bounds of what is remembered of one tool: one with a longer name is not, and one
+// whose annotations name more is as invalid as it would be to call.
+const (
+	maxToolName    = 1 << 10  // bytes
+	maxAnnotations = 64 << 10 // bytes of all headers' names and paths
+)
 
 // A ParamHeader says which parameter of a tool goes into which header.
 type ParamHeader struct {
@@ -59,7 +67,7 @@ func (t *ToolHeaders) Lookup(tool string) ([]ParamHeader, bool) {
 func (t *ToolHeaders) Learn(list Result) (Result, map[string]error) {
 	raw, _ := list.Lookup("tools")
 	tools := jsonrpc.Elements(raw)
-	annotated := bytes.Contains(raw, []byte(headerAnnotation))
+	annotated := mayAnnotate(raw)
 	kept := make([][]byte, 0, len(tools))
 	var bad map[string]error
 	for _, tool := range tools {
@@ -70,7 +78,7 @@ func (t *ToolHeaders) Learn(list Result) (Result, map[string]error) {
 			continue
 		}
 		var headers []ParamHeader
-		if annotated && bytes.Contains(tool, []byte(headerAnnotation)) {
+		if annotated && mayAnnotate(tool) {
 			var err error
 			if headers, err = readAnnotations(v.Get("inputSchema")); err != nil {
 				if bad == nil {
@@ -91,6 +99,19 @@ func (t *ToolHeaders) Learn(list Result) (Result, map[string]error) {
 	return Result{jsonrpc.Edited(&list.Value, jsonrpc.Edit{Name: "tools", Value: array})}, bad
 }
 
+// mayAnnotate reports whether the annotation's name may be in raw. Somebody may have
+// written its hyphens, or its letters, as escapes.
+func mayAnnotate(raw []byte) bool {
+	return bytes.Contains(raw, []byte(headerAnnotation)) || bytes.Contains(raw, []byte(`\u00`))
+}
+
+// Forget forgets tools that there are no more, which makes room for others.
+func (t *ToolHeaders) Forget(tools ...string) {
+	for _, tool := range tools {
+		t.forget(tool)
+	}
+}
+
 func (t *ToolHeaders) set(name string, headers []ParamHeader) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -100,6 +121,7 @@ func (t *ToolHeaders) set(name string, headers []ParamHeader) {
 	delete(t.tools, name)
 	delete(t.known, name)
 	switch {
+	case len(name) > maxToolName:
 	case len(headers) > 0 && len(t.tools) < MaxAnnotatedTools:
 		t.tools[name] = headers
 	case len(headers) == 0 && len(t.known) < MaxAnnotatedTools:
@@ -122,13 +144,26 @@ func readAnnotations(schema jsonrpc.Value) ([]ParamHeader, error) {
 		return nil, err
 	}
 	seen := make(map[string]bool)
+	size := 0
 	for _, h := range headers {
+		if size += h.size(); size > maxAnnotations {
+			return nil, fmt.Errorf("the %s annotations are over the limit maxAnnotations of %d bytes", headerAnnotation, maxAnnotations)
+		}
 		if seen[strings.ToLower(h.Name)] {
 			return nil, fmt.Errorf("%s %q is used twice", headerAnnotation, h.Name)
 		}
 		seen[strings.ToLower(h.Name)] = true
 	}
 	return headers, nil
+}
+
+// size returns how many bytes the names in h have.
+func (h *ParamHeader) size() int {
+	n := len(h.Name)
+	for _, name := range h.Path {
+		n += len(name)
+	}
+	return n
 }
 
 // walkSchema visits a schema and everything in it. Reachable says that only
@@ -209,7 +244,7 @@ func isToken(s string) bool {
 }
 
 // maxHeaderInteger is the largest integer that a header may carry.
-const maxHeaderInteger = 1<<53 - 1
+var maxHeaderInteger = big.NewInt(1<<53 - 1)
 
 var errHeaderValue = errors.New("value cannot be mirrored into a header")
 
@@ -220,6 +255,9 @@ func (h *ParamHeader) Value(arguments jsonrpc.Value) (string, bool, error) {
 	for _, name := range h.Path {
 		if !v.IsObject() {
 			return "", false, nil
+		}
+		if hasTwice(&v, name) { // of which whoever runs the tool may take either
+			return "", true, fmt.Errorf("%s%s: %w", HeaderPrefix, h.Name, errHeaderValue)
 		}
 		v = v.Get(name)
 	}
@@ -233,6 +271,16 @@ func (h *ParamHeader) Value(arguments jsonrpc.Value) (string, bool, error) {
 	return text, true, nil
 }
 
+func hasTwice(object *jsonrpc.Value, name string) bool {
+	n := 0
+	for member := range object.Members() {
+		if member == name {
+			n++
+		}
+	}
+	return n > 1
+}
+
 func headerText(raw []byte, kind string) (string, error) {
 	switch kind {
 	case "string":
@@ -244,9 +292,9 @@ func headerText(raw []byte, kind string) (string, error) {
 			return s, nil
 		}
 	case "integer":
-		f, err := strconv.ParseFloat(string(raw), 64)
-		if n := int64(f); err == nil && float64(n) == f && n <= maxHeaderInteger && n >= -maxHeaderInteger {
-			return strconv.FormatInt(n, 10), nil
+		n, ok := lenient.Integer(string(raw))
+		if ok && n.CmpAbs(maxHeaderInteger) <= 0 {
+			return n.String(), nil
 		}
 	}
 	return "", errHeaderValue

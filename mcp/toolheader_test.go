@@ -49,6 +49,7 @@ func TestValidAnnotationsAreLearnt(t *testing.T) {
 			"B119 parameters named like keywords", `"properties":{"properties":{"type":"string","x-mcp-header":"P"},"items":{"type":"string","x-mcp-header":"I"},"const":{"type":"string","x-mcp-header":"C"}}`,
 			[]mcp.ParamHeader{{Name: "P", Path: []string{"properties"}, Type: "string"}, {Name: "I", Path: []string{"items"}, Type: "string"}, {Name: "C", Path: []string{"const"}, Type: "string"}},
 		},
+		{"B119 written with escapes", `"properties":{"region":{"type":"string","x\u002dmcp-header":"Region"}}`, []mcp.ParamHeader{{Name: "Region", Path: []string{"region"}, Type: "string"}}},
 		{"B119 beside other keywords", `"properties":{"region":` + region + `,"b":{"type":"array","items":{"type":"string"},"anyOf":[{},true]}},"required":["region"]`, []mcp.ParamHeader{{Name: "Region", Path: []string{"region"}, Type: "string"}}},
 		{"none", `"properties":{"a":{"type":"string"}}`, nil},
 		{"B119 a parameter of the annotation's name", `"properties":{"x-mcp-header":{"type":"string"}}`, nil},
@@ -113,6 +114,8 @@ func TestToolWithAnInvalidAnnotationIsLeftOut(t *testing.T) {
 		{"B119 under additionalProperties", `"additionalProperties":` + bad},
 		{"B119 under patternProperties", `"patternProperties":{"enum":` + bad + `}`},
 		{"B119 under an unknown keyword", `"x-vendor":{"a":[` + bad + `]}`},
+		{"B119 written with escapes", `"properties":{"a":{"type":"number","\u0078-mcp-header":"A"}}`},
+		{"B119 names without end", `"properties":{"` + strings.Repeat("a", 64<<10) + `":` + region + `}`},
 		{"B119 valid and invalid", `"properties":{"a":` + region + `,"b":{"type":"number","x-mcp-header":"B"}}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -240,6 +243,37 @@ func TestOnlySoManyToolsAreRemembered(t *testing.T) {
 	}
 }
 
+func TestToolsThatAreForgottenMakeRoom(t *testing.T) {
+	var h mcp.ToolHeaders
+	const annotated = `"properties":{"a":` + region + `}`
+	h.Learn(*result(t, manyTools("tool", annotated, mcp.MaxAnnotatedTools)))
+	h.Learn(*result(t, toolList(tool("plain", `"properties":{}`))))
+	h.Forget("tool1", "plain", "none")
+	h.Learn(*result(t, toolList(tool("new", annotated))))
+	for name, want := range map[string]bool{"tool0": true, "tool1": false, "plain": false, "new": true} {
+		if _, known := h.Lookup(name); known != want {
+			t.Errorf("%s is known: %t", name, known)
+		}
+	}
+}
+
+func TestToolsWithLongNamesAreNotRemembered(t *testing.T) {
+	var h mcp.ToolHeaders
+	longest := strings.Repeat("n", 1<<10)
+	for _, schema := range []string{`"properties":{}`, `"properties":{"a":` + region + `}`} {
+		out, bad := h.Learn(*result(t, toolList(tool(longest, schema), tool(longest+"n", schema))))
+		if tools := out.Get("tools"); bad != nil || !strings.Contains(string(tools.Raw()), longest+"n") {
+			t.Errorf("left out: %d", len(bad))
+		}
+		if _, known := h.Lookup(longest); !known {
+			t.Error("the longest is not remembered")
+		}
+		if _, known := h.Lookup(longest + "n"); known {
+			t.Error("a longer one is remembered")
+		}
+	}
+}
+
 func TestHeadersAreLearntAndLookedUpAtOnce(t *testing.T) {
 	var h mcp.ToolHeaders
 	list := result(t, manyTools("tool", `"properties":{"a":`+region+`}`, 20))
@@ -307,6 +341,13 @@ func TestValueOfAParameterHeader(t *testing.T) {
 		{"B119 2^63", integer, `{"a":9223372036854775808}`, "", true, true},
 		{"B119 1e300", integer, `{"a":1e300}`, "", true, true},
 		{"B119 1e999", integer, `{"a":1e999}`, "", true, true},
+		{"B119 a fraction that floats do not hold", integer, `{"a":4503599627370497.3}`, "", true, true},
+		{"B119 a fraction at the largest", integer, `{"a":9007199254740991.4}`, "", true, true},
+		{"B119 a fraction too small for floats", integer, `{"a":1e-400}`, "", true, true},
+		{"B119 10e-1", integer, `{"a":10e-1}`, "1", true, false},
+		{"B119 of two values none", str, `{"a":"x","\u0061":"y"}`, "", true, true},
+		{"B119 of two values on the way none", nested, `{"a":{"b":"x"},"a":{"b":"y"}}`, "", true, true},
+		{"B119 two values of another parameter", str, `{"b":1,"a":"x","b":2}`, "x", true, false},
 		{"B119 1.5", integer, `{"a":1.5}`, "", true, true},
 		{"B119 string for an integer", integer, `{"a":"42"}`, "", true, true},
 		{"B119 true", boolean, `{"a":true}`, "true", true, false},

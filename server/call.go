@@ -11,8 +11,6 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // A Call is one request of a client, and the way back to it. It is valid until
@@ -44,7 +42,7 @@ func (c *Call) Principal() mcp.Principal { return c.req.Meta.Principal }
 // value if it gives none. They are not verified.
 func (c *Call) Client() mcp.Implementation {
 	var client mcp.Implementation
-	if c.req.Meta.Client == nil || json.Unmarshal(c.req.Meta.Client, &client) != nil {
+	if mcp.JSON(c.req.Meta.Client).Decode(&client) != nil {
 		return mcp.Implementation{}
 	}
 	return client
@@ -53,7 +51,7 @@ func (c *Call) Client() mcp.Implementation {
 // Capabilities returns what the client has declared to have.
 func (c *Call) Capabilities() mcp.ClientCapabilitySet {
 	var set mcp.ClientCapabilitySet
-	if c.req.Meta.Capabilities == nil || json.Unmarshal(c.req.Meta.Capabilities, &set) != nil {
+	if mcp.JSON(c.req.Meta.Capabilities).Decode(&set) != nil {
 		return mcp.ClientCapabilitySet{}
 	}
 	return set

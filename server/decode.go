@@ -2,11 +2,8 @@ package server
 
 import (
 	"errors"
-	"fmt"
-	"math/big"
-	"reflect"
-	"strings"
 
+	"github.com/mcpsplice/mcpsplice/internal/lenient"
 	"github.com/mcpsplice/mcpsplice/internal/schema"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 
@@ -56,54 +53,6 @@ var longStrings = json.JoinOptions(durations, json.WithUnmarshalers(json.Unmarsh
 	return nil
 })))
 
-// Bounds of numbers that are to be integers: none of Go's has as many digits.
-const (
-	maxExponent = 30
-	maxLiteral  = 100
-)
-
 // integers lets integers be written with a fraction of zero or an exponent, as
 // schemas do: for them 1.0 is of type integer.
-var integers = json.JoinOptions(durations, json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, v any) error {
-	to := reflect.ValueOf(v)
-	if to.Kind() != reflect.Pointer || dec.PeekKind() != '0' {
-		return errors.ErrUnsupported
-	}
-	to = to.Elem()
-	signed := to.CanInt()
-	if !signed && !to.CanUint() {
-		return errors.ErrUnsupported
-	}
-	raw, err := dec.ReadValue()
-	if err != nil {
-		return err
-	}
-	number, ok := exactly(string(raw))
-	switch {
-	case ok && signed && number.IsInt64() && !to.OverflowInt(number.Int64()):
-		to.SetInt(number.Int64())
-	case ok && !signed && number.IsUint64() && !to.OverflowUint(number.Uint64()):
-		to.SetUint(number.Uint64())
-	default:
-		return fmt.Errorf("%.40s is out of range", raw)
-	}
-	return nil
-})))
-
-// exactly returns the integer that a JSON number is.
-func exactly(literal string) (*big.Int, bool) {
-	if len(literal) > maxLiteral {
-		return nil, false
-	}
-	if at := strings.IndexAny(literal, "eE"); at >= 0 {
-		var exponent int
-		if _, err := fmt.Sscan(strings.TrimPrefix(literal[at+1:], "+"), &exponent); err != nil || exponent > maxExponent || exponent < -maxExponent {
-			return nil, false
-		}
-	}
-	number, ok := new(big.Rat).SetString(literal)
-	if !ok || !number.IsInt() {
-		return nil, false
-	}
-	return number.Num(), true
-}
+var integers = json.JoinOptions(durations, lenient.Integers)

@@ -43,3 +43,18 @@ func TestHeaderAnnotationsAreKnownBeforeAnybodyLists_B119(t *testing.T) {
 		}
 	}
 }
+
+// Tools that come and go leave nothing behind that fills the memory for headers.
+func TestHeaderAnnotationsGoWithTheirTool_B119(t *testing.T) {
+	s := server.New(mcp.Implementation{Name: "test", Version: "1"}, nil)
+	for _, schema := range []string{`{"type":"object"}`, `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`} {
+		s.AddTool(mcp.Tool{Name: "query", InputSchema: mcp.JSON(schema)}, nil)
+		if _, known := s.ToolHeaders().Lookup("query"); !known {
+			t.Error("the tool is not known")
+		}
+		s.RemoveTools("query", "none")
+		if headers, known := s.ToolHeaders().Lookup("query"); known || headers != nil {
+			t.Errorf("the removed tool has the headers %v", headers)
+		}
+	}
+}

@@ -6,8 +6,6 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-
-	json "github.com/go-json-experiment/json"
 )
 
 // An inputError says that a function needs answers before it can go on.
@@ -93,5 +91,5 @@ func (c *Call) open() ([]byte, error) {
 func (c *Call) Answer(key string, answer any) bool {
 	responses := c.req.Params.Get("inputResponses")
 	raw, ok := responses.Lookup(key)
-	return ok && raw[0] == '{' && json.Unmarshal(raw, answer) == nil
+	return ok && raw[0] == '{' && mcp.JSON(raw).Decode(answer) == nil
 }

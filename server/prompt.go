@@ -44,6 +44,21 @@ func UserText(text string) mcp.PromptMessage {
 	return mcp.PromptMessage{Role: mcp.User, Content: &mcp.Text{Text: text}}
 }
 
+// promptArguments returns the arguments of a prompt. Those that are null are absent.
+func promptArguments(raw mcp.JSON) (map[string]string, error) {
+	var given map[string]*string
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return nil, invalid("arguments must be an object of strings")
+	}
+	args := make(map[string]string, len(given))
+	for name, value := range given {
+		if value != nil {
+			args[name] = *value
+		}
+	}
+	return args, nil
+}
+
 // getPrompt answers prompts/get.
 func (s *Server) getPrompt(ctx context.Context, c *Call) (mcp.Result, error) {
 	name, ok := c.req.Params.LookupString("name")
@@ -54,9 +69,9 @@ func (s *Server) getPrompt(ctx context.Context, c *Call) (mcp.Result, error) {
 	if p == nil {
 		return mcp.Result{}, invalid("unknown prompt %.100q", name)
 	}
-	var args map[string]string
-	if err := json.Unmarshal(c.Arguments(), &args); err != nil {
-		return mcp.Result{}, invalid("arguments must be an object of strings")
+	args, err := promptArguments(c.Arguments())
+	if err != nil {
+		return mcp.Result{}, err
 	}
 	for _, name := range p.required {
 		if _, there := args[name]; !there {

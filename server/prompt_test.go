@@ -38,6 +38,8 @@ func TestPromptsAreMade(t *testing.T) {
 			`{"role":"assistant","content":{"type":"image","data":"AQ==","mimeType":"image/png"}}],` + meta,
 		`{"name":"greet","arguments":{"name":"","more":"x"}}`: `{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"Hello "}},` +
 			`{"role":"assistant","content":{"type":"image","data":"AQ==","mimeType":"image/png"}}],` + meta,
+		`{"name":"greet","arguments":{"name":"Ada","tone":null}}`: `{"description":"d","messages":[{"role":"user","content":{"type":"text","text":"Hello Ada"}},` +
+			`{"role":"assistant","content":{"type":"image","data":"AQ==","mimeType":"image/png"}}],` + meta,
 		`{"name":"nil"}`:                  `{"messages":[],` + meta,
 		`{"name":"nil","arguments":null}`: `{"messages":[],` + meta,
 	} {
@@ -50,7 +52,8 @@ func TestPromptsAreMade(t *testing.T) {
 func TestPromptsThatCannotBeMade(t *testing.T) {
 	for params, want := range map[string]string{
 		`{}`: "name must be a string", `{"name":1}`: "name must be a string", `{"name":"x"}`: `unknown prompt "x"`,
-		`{"name":"greet"}`: `argument "name" is missing`, `{"name":"greet","arguments":{"Name":"x"}}`: `argument "name" is missing`,
+		`{"name":"greet","arguments":{"name":null}}`: `argument "name" is missing`,
+		`{"name":"greet"}`:                           `argument "name" is missing`, `{"name":"greet","arguments":{"Name":"x"}}`: `argument "name" is missing`,
 		`{"name":"greet","arguments":{"name":1}}`: "object of strings", `{"name":"greet","arguments":[]}`: "object of strings",
 		`{"name":"greet","arguments":{"name":"a","name":"b"}}`: "object of strings",
 	} {

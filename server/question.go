@@ -23,6 +23,13 @@ func (c *Call) Elicit(ctx context.Context, params mcp.ElicitParams) (*mcp.Elicit
 	if params.Mode == mcp.ElicitURL && params.ElicitationID == "" && !isModern(c.req) {
 		params.ElicitationID = rand.Text() // 2025-11-25 must have one
 	}
+	var form *schema.Schema
+	if params.Mode != mcp.ElicitURL && params.RequestedSchema != nil {
+		var err error
+		if form, err = schema.New(params.RequestedSchema); err != nil {
+			return nil, fmt.Errorf("form: %w", err) // before a user fills it in for nothing
+		}
+	}
 	var answer mcp.ElicitResult
 	if err := c.ask(ctx, ElicitRequest(params), &answer); err != nil {
 		return nil, err
@@ -32,14 +39,10 @@ func (c *Call) Elicit(ctx context.Context, params mcp.ElicitParams) (*mcp.Elicit
 	default:
 		return nil, fmt.Errorf("the client's answer has the unknown action %.40q", answer.Action)
 	}
-	if answer.Action != mcp.Accept || params.Mode == mcp.ElicitURL || params.RequestedSchema == nil {
+	if answer.Action != mcp.Accept || form == nil {
 		return &answer, nil
 	}
-	form, err := schema.New(params.RequestedSchema)
-	if err != nil {
-		return nil, err
-	}
-	if answer.Content == nil {
+	if answer.Content == nil || string(answer.Content) == "null" {
 		answer.Content = mcp.JSON("{}")
 	}
 	if err := form.Check(answer.Content); err != nil {
@@ -105,7 +108,7 @@ func (c *Call) ask(ctx context.Context, question mcp.InputRequest, answer any) e
 	if err != nil {
 		return fmt.Errorf("%s: %w", question.Method, err)
 	}
-	if err := json.Unmarshal(result.Raw(), answer); err != nil {
+	if err := result.Decode(answer); err != nil {
 		return fmt.Errorf("the client's answer to %s: %w", question.Method, schema.Plainly(err))
 	}
 	return nil

@@ -73,6 +73,7 @@ func TestAnswersToElicitation_SEC115(t *testing.T) {
 		{form, `{"action":"accept","content":{"n":5}}`, `accept {"n":5}`},
 		{form, `{"action":"accept","content":{"n":6}}`, `does not fit the form: /n must not be more than 5`},
 		{form, `{"action":"accept"}`, `does not fit the form: the value lacks the member "n"`},
+		{form, `{"action":"accept","content":null}`, `does not fit the form: the value lacks the member "n"`},
 		{form, `{"action":"accept","content":[]}`, `does not fit the form: the value must be of type object`},
 		{form, `{"action":"decline"}`, `decline `},
 		{form, `{"action":"cancel","content":{"n":"ignored"}}`, `cancel {"n":"ignored"}`},
@@ -176,6 +177,13 @@ func TestQuestionsThatFail(t *testing.T) {
 		params.Metadata = mcp.JSON("{")
 		if _, err := call.Sample(ctx, params); err == nil || len(c.asked) > 0 {
 			t.Errorf("asked %q: %v", c.asked, err)
+		}
+	})
+	c = answering(`{"action":"accept","content":{}}`)
+	within(t, c, capable, func(ctx context.Context, call *server.Call) {
+		params := mcp.ElicitParams{Message: "?", RequestedSchema: mcp.JSON(`{"type":"object","properties":{"a":{"pattern":"("}}}`)}
+		if _, err := call.Elicit(ctx, params); err == nil || len(c.asked) > 0 {
+			t.Errorf("asked %q with a form that cannot be checked: %v", c.asked, err)
 		}
 	})
 	within(t, answering(`{"roots":1}`), capable, func(ctx context.Context, call *server.Call) {

@@ -70,7 +70,10 @@ func (s *Server) AddTool(definition mcp.Tool, run func(ctx context.Context, call
 
 // RemoveTools removes tools. Names of none are passed over. Calls that run go
 // on.
-func (s *Server) RemoveTools(names ...string) { s.tools.remove(names...) }
+func (s *Server) RemoveTools(names ...string) {
+	s.tools.remove(names...)
+	s.headers.Forget(names...)
+}
 
 func (s *Server) addTool(definition mcp.Tool, run func(context.Context, *Call) (mcp.Result, error)) error {
 	if definition.Name == "" {

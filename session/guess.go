@@ -82,6 +82,9 @@ func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool)
 	}
 	listener, sessions := c.sessionListeners()
 	if listener != nil && (req.Method == mcp.MethodListRoots || isTaskRequest(req.Method)) {
+		if c.servesOthers(listener.Client()) {
+			return nil, true
+		}
 		return listener, false
 	}
 	owner, several := c.calls.Owner(canCarry)
@@ -92,6 +95,13 @@ func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool)
 		return nil, true
 	}
 	return owner, several
+}
+
+// servesOthers reports whether calls of other clients than the given one are in flight, or
+// were left a short while ago.
+func (c *Client) servesOthers(client string) bool {
+	call, several := c.calls.Owner(func(*mcp.Request) bool { return true })
+	return several || call != nil && call.Client() != client || c.calls.LeftByOthers(client)
 }
 
 // canCarry reports whether a client can be asked something under a request.

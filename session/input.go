@@ -87,10 +87,10 @@ func (d *dialogue) next(ctx context.Context, result *mcp.Result) (*mcp.Request, 
 	if err != nil {
 		return nil, err
 	}
-	state, _ := result.Lookup("requestState")
+	state := member(&result.Value, "requestState")
 	next := *d.req
 	next.Params = jsonrpc.Edited(&d.req.Params,
-		jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
+		jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state.Raw()})
 	return &next, nil
 }
 
@@ -237,14 +237,22 @@ func unanswered(questions []inputRequest) *inputRequest {
 // readQuestions returns the questions of a result, nil if it has none but a
 // state.
 func readQuestions(method string, result *mcp.Result) ([]inputRequest, error) {
-	requests := result.Get("inputRequests")
-	state := result.Get("requestState")
+	requests, state := member(&result.Value, "inputRequests"), member(&result.Value, "requestState")
 	_, isString := jsonrpc.Unquote(state.Raw())
 	switch {
 	case !state.IsZero() && !isString, !requests.IsZero() && !requests.IsObject(), requests.Len() == 0 && state.IsZero():
 		return nil, badInput(method, "the server's result needs input, and does not say which")
 	}
 	return readInputRequests(method, &requests)
+}
+
+// member returns a member of an object, absent if it is null: languages write that
+// which have no absent ones.
+func member(object *jsonrpc.Value, name string) jsonrpc.Value {
+	if v := object.Get(name); !v.IsNull() {
+		return v
+	}
+	return jsonrpc.Value{}
 }
 
 // readInputRequests returns the questions in inputRequests.
@@ -262,7 +270,11 @@ func readInputRequests(method string, requests *jsonrpc.Value) ([]inputRequest, 
 		if !ok {
 			return nil, badInput(method, "a question of the server has no method")
 		}
-		q := inputRequest{key: string(key), req: mcp.Request{Method: name, Params: request.Get("params")}}
+		params := member(&request, "params")
+		if !params.IsZero() && !params.IsObject() {
+			return nil, badInput(method, "the params of a question of the server are no object")
+		}
+		q := inputRequest{key: string(key), req: mcp.Request{Method: name, Params: params}}
 		q.page = visit.URL(&q.req)
 		questions = append(questions, q)
 	}

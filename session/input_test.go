@@ -115,6 +115,8 @@ func TestInputThatCannotBeHad(t *testing.T) {
 		{"tools that are not declared", input(`"a":{"method":"sampling/createMessage","params":{"tools":[]}}`),
 			`error -32021 Missing required client capability: the server asks sampling/createMessage {"requiredCapabilities":{"sampling":{"tools":{}}}}`},
 		{"something else", input(`"a":{"method":"vendor/x"}`), `error -32021 Missing required client capability: the server asks vendor/x `},
+		{"params that are none", input(`"a":{"method":"roots/list","params":[]}`), `error -32603 Internal error: bad reply: the params of a question of the server are no object`},
+		{"nothing but null", `{"resultType":"input_required","inputRequests":null,"requestState":null}`, `error -32603 Internal error: bad reply: the server's result needs input, and does not say which`},
 		{"no method", input(`"a":{}`), `error -32603 Internal error: bad reply: a question of the server has no method`},
 		{"nothing", `{"resultType":"input_required"}`, `error -32603 Internal error: bad reply: the server's result needs input, and does not say which`},
 		{"no questions", `{"resultType":"input_required","inputRequests":[],"requestState":"s"}`, `error -32603 Internal error: bad reply:`},
@@ -131,6 +133,26 @@ func TestInputThatCannotBeHad(t *testing.T) {
 				t.Errorf("%d questions, %d calls", len(c.out), len(b.paramsOf()))
 			}
 		})
+	}
+}
+
+// TestNullIsAbsent_B151: languages write it that have no absent members.
+func TestNullIsAbsent_B151(t *testing.T) {
+	b := needing(`{"resultType":"input_required","requestState":null,"inputRequests":{"a":{"method":"roots/list","params":null}}}`,
+		`{"resultType":"input_required","requestState":"s","inputRequests":null}`, `{"content":[]}`)
+	s := serving(t, b)
+	c := callTool(t, s, `{"name":"t"}`)
+	id, text := c.question(t)
+	if text != "roots/list " {
+		t.Errorf("asked %q", text)
+	}
+	s.Answered(scan(t, `{"jsonrpc":"2.0","id":`+id+`,"result":{"roots":[]}}`))
+	if got := receive(t, "the result", c.done); got != `{"content":[]}` {
+		t.Errorf("got %s", got)
+	}
+	want := []string{`{"name":"t"}`, `{"name":"t","inputResponses":{"a":{"roots":[]}}}`, `{"name":"t","requestState":"s"}`}
+	if got := b.paramsOf(); !slices.Equal(got, want) {
+		t.Errorf("the server got %q", got)
 	}
 }
 

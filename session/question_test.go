@@ -156,6 +156,93 @@ func TestRootsAreAskedOfTheSession(t *testing.T) {
 	}
 }
 
+// TestRootsOfWhomCannotBeTold_B151: the session that listens is one client's, and what
+// the server asks may be about the call of another.
+func TestRootsOfWhomCannotBeTold_B151(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		calls []string // clients
+		leave bool
+		want  string
+	}{
+		{"its own call", []string{"a", "a"}, false, `{"from":"a"}`},
+		{"another client's call", []string{"b"}, false, "error -32603"},
+		{"calls of two", []string{"a", "b"}, false, "error -32603"},
+		{"a call that another has left", []string{"b"}, true, "error -32603"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, started := held()
+			c := connected(t, w, asksEverything)
+			session, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+			defer r.stop()
+			session.ask = answering("a").ask
+			for _, client := range tt.calls {
+				call := handle(t, c, toolCall(legacyMeta(client, "")), answering("a call"))
+				receive(t, "the call", started)
+				if tt.leave {
+					call.stop()
+				} else {
+					defer call.stop()
+				}
+			}
+			c.Asked(t.Context(), ask(t, "7", mcp.MethodListRoots), nil)
+			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 7 " + tt.want}) {
+				t.Errorf("answered %q", got)
+			}
+		})
+	}
+}
+
+// TestQuestionAfterTheAnswer_B151: on the stream of a call that has its response it is
+// nobody's, whoever else could be asked.
+func TestQuestionAfterTheAnswer_B151(t *testing.T) {
+	for method, want := range map[string]string{
+		mcp.MethodElicit: `{"action":"cancel"}`, mcp.MethodCreateMessage: "error -32603", mcp.MethodListRoots: "error -32603", "vendor/x": "error -32601",
+	} {
+		w, started := held()
+		c := connected(t, w, asksEverything)
+		other := handle(t, c, toolCall(legacyMeta("a", "")), answering("another call"))
+		receive(t, "another call", started)
+		r := handle(t, c, toolCall(legacyMeta("a", "")), answering("the call"))
+		call := receive(t, "the call", started)
+		answer(call, "{}")
+		<-r.done
+		c.Asked(t.Context(), ask(t, "1", method), call)
+		if got := w.all("reply"); !slices.Equal(got, []string{"reply 1 " + want}) {
+			t.Errorf("%s: answered %q", method, got)
+		}
+		other.stop()
+	}
+}
+
+// TestQuestionsThatShareAnID: a server must not use one twice at a time. Each question is
+// answered, and a cancellation means the last one.
+func TestQuestionsThatShareAnID(t *testing.T) {
+	w, started := held()
+	c := connected(t, w, asksEverything)
+	asking, ended := make(chan struct{}, 2), make(chan struct{}, 2)
+	l := newListener()
+	l.ask = func(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
+		asking <- struct{}{}
+		<-ctx.Done()
+		ended <- struct{}{}
+		return mcp.Result{}, ctx.Err()
+	}
+	r := handle(t, c, toolCall(legacyMeta("a", "")), l)
+	call := receive(t, "the call", started)
+	for range 2 {
+		c.Asked(t.Context(), ask(t, "1", mcp.MethodCreateMessage), nil)
+		receive(t, "a question", asking)
+	}
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`), nil)
+	receive(t, "the end of one", ended)
+	answer(call, "{}")
+	<-r.done
+	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 error -32603"}) {
+		t.Errorf("answered %q", got)
+	}
+}
+
 func TestAnswersPassAsTheyCame(t *testing.T) {
 	for _, tt := range []struct {
 		name   string

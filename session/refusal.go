@@ -23,8 +23,14 @@ func declares(capabilities []byte, method string) bool {
 		return true
 	}
 	v := jsonrpc.Trusted(capabilities)
-	_, ok := v.Lookup(name)
-	return ok
+	return has(&v, name)
+}
+
+// has reports whether an object has a member that says something: languages write null
+// that have no absent ones.
+func has(v *jsonrpc.Value, name string) bool {
+	raw, ok := v.Lookup(name)
+	return ok && string(raw) != "null"
 }
 
 // checkMode returns why a client with these capabilities must not be sent an
@@ -40,9 +46,7 @@ func checkMode(capabilities []byte, req *mcp.Request) error {
 	}
 	v := jsonrpc.Trusted(capabilities)
 	elicitation := v.Get("elicitation")
-	_, declared := elicitation.Lookup(mode)
-	_, onlyURL := elicitation.Lookup("url")
-	if declared || mode == "form" && !onlyURL {
+	if has(&elicitation, mode) || mode == "form" && !has(&elicitation, "url") {
 		return nil
 	}
 	return jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: the client has not declared the elicitation mode %.20q", mode)

@@ -358,6 +358,9 @@ func TestModesOfElicitation_SEC108(t *testing.T) {
 		{`{"elicitation":{"form":{},"url":{}}}`, `{"mode":"form"}`, true},
 		{`{"elicitation":{"form":{},"url":{}}}`, `{"mode":"URL"}`, false},
 		{`{"elicitation":{"vendor":{}}}`, `{"mode":"vendor"}`, true},
+		{`{"elicitation":{"form":null,"url":{}}}`, `{"mode":"form"}`, false},
+		{`{"elicitation":{"form":{},"url":null}}`, `{"mode":"url"}`, false},
+		{`{"elicitation":{"url":null}}`, `{"mode":"form"}`, true},
 	} {
 		t.Run(tt.capabilities+" "+tt.params, func(t *testing.T) {
 			failed := make(chan error, 1)
@@ -454,17 +457,21 @@ func TestAsk(t *testing.T) {
 			t.Errorf("err %v", err)
 		}
 	})
-	t.Run("B044 not declared", func(t *testing.T) {
-		b := asking(mcp.MethodElicit)
-		s := session.NewServer(b, session.ServerOptions{})
-		defer s.Close()
-		if _, err := s.Handle(t.Context(), scan(t, strings.Replace(initialize, `"elicitation":{}`, `"x":{}`, 1)), nil); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := s.Handle(t.Context(), call, make(outlet)); !errors.Is(err, mcp.ErrCannotAsk) {
-			t.Errorf("err %v", err)
-		}
-	})
+	for _, capability := range []string{`"x":{}`, `"elicitation":null`} {
+		t.Run("B044 not declared: "+capability, func(t *testing.T) {
+			b := asking(mcp.MethodElicit)
+			s := session.NewServer(b, session.ServerOptions{})
+			defer s.Close()
+			if _, err := s.Handle(t.Context(), scan(t, strings.Replace(initialize, `"elicitation":{}`, capability, 1)), nil); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			if _, err := s.Handle(ctx, call, make(outlet)); !errors.Is(err, mcp.ErrCannotAsk) {
+				t.Errorf("err %v", err)
+			}
+		})
+	}
 }
 
 func TestSessionsExpireWhenIdle_B103(t *testing.T) {

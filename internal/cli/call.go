@@ -8,7 +8,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
-	json "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -135,7 +134,7 @@ func (o *callOptions) show(raw mcp.Result) error {
 		}
 	}
 	var result mcp.CallToolResult
-	if err := json.Unmarshal(raw.Raw(), &result); err != nil {
+	if err := raw.Decode(&result); err != nil {
 		return badReply(mcp.MethodCallTool, err)
 	}
 	failed := &toolError{tool: o.tool}

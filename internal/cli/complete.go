@@ -8,7 +8,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
-	json "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -93,7 +92,7 @@ func completeRun(ctx context.Context, o *completeOptions, c *client.Client) erro
 		return o.printRaw(raw)
 	}
 	var result mcp.CompleteResult
-	if err := json.Unmarshal(raw.Raw(), &result); err != nil {
+	if err := raw.Decode(&result); err != nil {
 		return badReply(mcp.MethodComplete, err)
 	}
 	var lines strings.Builder

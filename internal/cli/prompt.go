@@ -8,7 +8,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
-	json "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -94,7 +93,7 @@ func promptRun(ctx context.Context, o *promptOptions, c *client.Client) error {
 	}
 	o.console.show("")
 	var result mcp.GetPromptResult
-	if err := json.Unmarshal(raw.Raw(), &result); err != nil {
+	if err := raw.Decode(&result); err != nil {
 		return badReply(mcp.MethodGetPrompt, err)
 	}
 	p := o.newPrinter(o.out, o.name)

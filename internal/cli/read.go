@@ -8,7 +8,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
-	json "github.com/go-json-experiment/json"
 	"github.com/spf13/cobra"
 )
 
@@ -68,7 +67,7 @@ func readRun(ctx context.Context, o *readOptions, c *client.Client) error {
 	}
 	o.console.show("")
 	var result mcp.ReadResourceResult
-	if err := json.Unmarshal(raw.Raw(), &result); err != nil {
+	if err := raw.Decode(&result); err != nil {
 		return badReply(mcp.MethodReadResource, err)
 	}
 	return o.print(&result)

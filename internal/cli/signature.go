@@ -26,7 +26,7 @@ func signatureOf(t *mcp.Tool, s style) string {
 		params = append(params, parameter(p))
 	}
 	signature := s.bold(clean(t.Name)) + "(" + strings.Join(params, ", ") + ")"
-	if t.OutputSchema != nil {
+	if t.OutputSchema != nil && string(t.OutputSchema) != "null" {
 		signature += " → " + typeName(newSchema(t.OutputSchema), 0)
 	}
 	return signature

@@ -33,6 +33,7 @@ func TestSignatures(t *testing.T) {
 		{`{"properties":{"a":{"enum":["` + strings.Repeat("x", 30) + `","` + strings.Repeat("y", 30) + `"]}}}`, ``,
 			`t(a?: "` + strings.Repeat("x", 30) + `"|"` + strings.Repeat("y", 23) + `…|…)`},
 		{`{"properties":{"a\u001b[2J":{"type":"x\u202e"}}}`, ``, "t(a\ufffd[2J?: x\ufffd)"},
+		{`{}`, `null`, `t()`},
 		{`{"properties":{"a":7}}`, ``, `t(a?: any)`},
 		{`{"properties":[],"required":"x"}`, ``, `t()`},
 	} {

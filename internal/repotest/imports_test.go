@@ -34,6 +34,7 @@ var layout = []row{
 	{dir: "internal/sse", reach: nothing},
 	{dir: "internal/process", reach: nothing},
 	{dir: "internal/longtext", reach: nothing},
+	{dir: "internal/lenient", reach: nothing},
 	{dir: "internal/exampletest", reach: nothing},
 
 	{dir: "jsonrpc", reach: nothing},
