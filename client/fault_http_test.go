@@ -32,6 +32,7 @@ type counting struct {
 	mu       sync.Mutex
 	executed map[string]int // guarded by mu
 	streams  int            // that were asked for, and refused
+	told     int            // of calls that nobody waits for any more
 }
 
 func newCounting(t *testing.T, era mcp.Era, reply func(w http.ResponseWriter, r *http.Request, response string)) *counting {
@@ -83,6 +84,11 @@ func (s *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case m.Kind != jsonrpc.Request:
 		w.WriteHeader(http.StatusAccepted)
+		if string(m.Method) == mcp.NotificationCancelled {
+			s.mu.Lock()
+			s.told++
+			s.mu.Unlock()
+		}
 		return
 	}
 	answer := func(result string) string {
@@ -114,6 +120,13 @@ func (s *counting) settled() bool {
 	return s.modern || s.streams > 0
 }
 
+// cancellations returns how many calls the server was told to leave.
+func (s *counting) cancellations() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.told
+}
+
 func (s *counting) executions(name string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,6 +141,7 @@ type shaky struct {
 	proxy  *faulttest.Proxy
 	next   chan faulttest.Faults // of the next connection; none if it is empty
 	calls  int
+	lost   int // calls of which the server is told, by requests of their own
 }
 
 // shakyOf connects to a server through a proxy without faults.
@@ -167,8 +181,13 @@ func (s *shaky) call(t *testing.T, timeout time.Duration, size int) error {
 	if err == nil && (n != 1 || result.Content[0].(*mcp.Text).Text != name) {
 		t.Errorf("%s has the result %v, and was executed %d times", name, result.Content, n)
 	}
-	if _, known := outcome(err); err != nil && (n > 1 || n == 1 && known == mcp.NotSent) {
+	_, known := outcome(err)
+	if err != nil && (n > 1 || n == 1 && known == mcp.NotSent) {
 		t.Errorf("%s was executed %d times: %v", name, n, err)
+	}
+	if err != nil && known == mcp.MaybeExecuted && !s.server.modern {
+		s.lost++
+		eventuallySo(t, "the cancellation of "+name, func() bool { return s.server.cancellations() == s.lost })
 	}
 	return err
 }
