@@ -296,6 +296,29 @@ func TestServerThatIgnoresTasks(t *testing.T) {
 	}
 }
 
+// TestTaskThatHasNoName cannot be awaited, and is no result either.
+func TestTaskThatHasNoName(t *testing.T) {
+	for _, task := range []string{`{}`, `{"taskId":5}`, `{"taskId":""}`, `"t1"`, `{"taskId":"` + strings.Repeat("x", mcp.MaxTaskID) + `"}`} {
+		w := newWire(func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodCallTool {
+				answer(call, `{"task":`+task+`}`)
+				return
+			}
+			tasking(call, method, params)
+		})
+		c := toTasks(t, w)
+		result, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.BadReply || e.Outcome == mcp.NotSent || len(w.all(mcp.MethodCallTool)) != 1 {
+			t.Errorf("%s: got %s, %v", task, result.Raw(), err)
+		}
+		// Its client may know more of it.
+		result, err = c.Handle(t.Context(), toolNamed(legacyRev, "must", `,"task":{}`), mcp.NoCaller{})
+		if err != nil || string(result.Raw()) != `{"task":`+task+`}` || c.Tasks() != 0 {
+			t.Errorf("%s: its client got %s, %v", task, result.Raw(), err)
+		}
+	}
+}
+
 // TestTasksOfARevisionThatHasNone are none, whatever the server declares.
 func TestTasksOfARevisionThatHasNone(t *testing.T) {
 	w := newWire(nil)
