@@ -239,6 +239,35 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 			}
 		}
 	})
+	t.Run("an error that says nothing of tasks", func(t *testing.T) {
+		w := newWire(func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodCallTool {
+				refuse(call, jsonrpc.CodeInvalidParams)
+				return
+			}
+			tasking(call, method, params)
+		})
+		c := toTasks(t, w)
+		_, err := c.Handle(t.Context(), toolNamed(modernRev, "unheard of", ""), mcp.NoCaller{})
+		if got := len(w.all(mcp.MethodCallTool)); got != 1 || lists(w) != 1 || codeOf(err) != jsonrpc.CodeInvalidParams {
+			t.Errorf("%d calls, %d lists, %v", got, lists(w), err)
+		}
+	})
+	t.Run("an error of our own", func(t *testing.T) {
+		w := newWire(nil)
+		w.serve = func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodCallTool {
+				call.Finish(jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "not from here"))
+				return
+			}
+			tasking(call, method, params)
+		}
+		c := toTasks(t, w)
+		_, err := c.Handle(t.Context(), toolNamed(modernRev, "unheard of", ""), mcp.NoCaller{})
+		if got := len(w.all(mcp.MethodCallTool)); got != 1 || codeOf(err) != jsonrpc.CodeMethodNotFound {
+			t.Errorf("%d calls, %v", got, err)
+		}
+	})
 	t.Run("an error that says too little", func(t *testing.T) {
 		// The tool that is in no list can be called in one way only, which the second
 		// call finds out.
@@ -547,6 +576,32 @@ func TestResultOfATaskThatGetsLost(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRefusalOfATasksResult: errors that would have the call made again are not the call's,
+// whose task has begun.
+func TestRefusalOfATasksResult(t *testing.T) {
+	for code, isTheCalls := range map[int]bool{
+		-5: true, jsonrpc.CodeInvalidParams: true, jsonrpc.CodeUnsupportedVersion: false, jsonrpc.CodeHeaderMismatch: false,
+	} {
+		w := newWire(func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodTaskResult {
+				refuse(call, code)
+				return
+			}
+			tasking(call, method, params)
+		})
+		c := toTasks(t, w)
+		_, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
+		failure, ok := errors.AsType[*mcp.CallError](err)
+		cancels := len(w.all(mcp.MethodCancelTask))
+		if isTheCalls && (codeOf(err) != code || cancels != 0) {
+			t.Errorf("%d: %v, %d cancellations", code, err, cancels)
+		}
+		if !isTheCalls && (!ok || failure.Method != mcp.MethodCallTool || failure.Outcome != mcp.MaybeExecuted || cancels != 1) {
+			t.Errorf("%d: %v, %d cancellations", code, err, cancels)
+		}
 	}
 }
 
