@@ -105,6 +105,9 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 	if t.task == nil {
 		c.tasks.made(call.id, nil)
 	}
+	if _, unusable := result.Lookup("task"); unusable && err == nil && t.task == nil {
+		return mcp.Result{}, badInput(t.req.Method, "the server's result is a task without a usable id")
+	}
 	return result, err
 }
 

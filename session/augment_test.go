@@ -239,6 +239,35 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 			}
 		}
 	})
+	t.Run("an error that says nothing of tasks", func(t *testing.T) {
+		w := newWire(func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodCallTool {
+				refuse(call, jsonrpc.CodeInvalidParams)
+				return
+			}
+			tasking(call, method, params)
+		})
+		c := toTasks(t, w)
+		_, err := c.Handle(t.Context(), toolNamed(modernRev, "unheard of", ""), mcp.NoCaller{})
+		if got := len(w.all(mcp.MethodCallTool)); got != 1 || lists(w) != 1 || codeOf(err) != jsonrpc.CodeInvalidParams {
+			t.Errorf("%d calls, %d lists, %v", got, lists(w), err)
+		}
+	})
+	t.Run("an error of our own", func(t *testing.T) {
+		w := newWire(nil)
+		w.serve = func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodCallTool {
+				call.Finish(jsonrpc.Errorf(jsonrpc.CodeMethodNotFound, "not from here"))
+				return
+			}
+			tasking(call, method, params)
+		}
+		c := toTasks(t, w)
+		_, err := c.Handle(t.Context(), toolNamed(modernRev, "unheard of", ""), mcp.NoCaller{})
+		if got := len(w.all(mcp.MethodCallTool)); got != 1 || codeOf(err) != jsonrpc.CodeMethodNotFound {
+			t.Errorf("%d calls, %v", got, err)
+		}
+	})
 	t.Run("an error that says too little", func(t *testing.T) {
 		// The tool that is in no list can be called in one way only, which the second
 		// call finds out.
@@ -311,6 +340,29 @@ func TestServerThatIgnoresTasks(t *testing.T) {
 	result, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
 	if err != nil || string(result.Raw()) != `{"content":[1]}` || len(w.all("tasks/")) != 0 {
 		t.Errorf("got %s, %v", result.Raw(), err)
+	}
+}
+
+// TestTaskThatHasNoName cannot be awaited, and is no result either.
+func TestTaskThatHasNoName(t *testing.T) {
+	for _, task := range []string{`{}`, `{"taskId":5}`, `{"taskId":""}`, `"t1"`, `{"taskId":"` + strings.Repeat("x", mcp.MaxTaskID) + `"}`} {
+		w := newWire(func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodCallTool {
+				answer(call, `{"task":`+task+`}`)
+				return
+			}
+			tasking(call, method, params)
+		})
+		c := toTasks(t, w)
+		result, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.BadReply || e.Outcome == mcp.NotSent || len(w.all(mcp.MethodCallTool)) != 1 {
+			t.Errorf("%s: got %s, %v", task, result.Raw(), err)
+		}
+		// Its client may know more of it.
+		result, err = c.Handle(t.Context(), toolNamed(legacyRev, "must", `,"task":{}`), mcp.NoCaller{})
+		if err != nil || string(result.Raw()) != `{"task":`+task+`}` || c.Tasks() != 0 {
+			t.Errorf("%s: its client got %s, %v", task, result.Raw(), err)
+		}
 	}
 }
 
@@ -542,6 +594,32 @@ func TestResultOfATaskThatGetsLost(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestRefusalOfATasksResult: errors that would have the call made again are not the call's,
+// whose task has begun.
+func TestRefusalOfATasksResult(t *testing.T) {
+	for code, isTheCalls := range map[int]bool{
+		-5: true, jsonrpc.CodeInvalidParams: true, jsonrpc.CodeUnsupportedVersion: false, jsonrpc.CodeHeaderMismatch: false,
+	} {
+		w := newWire(func(call *inflight.Call, method, params string) {
+			if method == mcp.MethodTaskResult {
+				refuse(call, code)
+				return
+			}
+			tasking(call, method, params)
+		})
+		c := toTasks(t, w)
+		_, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{})
+		failure, ok := errors.AsType[*mcp.CallError](err)
+		cancels := len(w.all(mcp.MethodCancelTask))
+		if isTheCalls && (codeOf(err) != code || cancels != 0) {
+			t.Errorf("%d: %v, %d cancellations", code, err, cancels)
+		}
+		if !isTheCalls && (!ok || failure.Method != mcp.MethodCallTool || failure.Outcome != mcp.MaybeExecuted || cancels != 1) {
+			t.Errorf("%d: %v, %d cancellations", code, err, cancels)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ type slowOutlet struct {
 
 func (o *slowOutlet) Send(_ context.Context, frame []byte) error {
 	if strings.Contains(string(frame), mcp.NotificationCancelled) {
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
