@@ -250,7 +250,8 @@ func (g *Gateway) notified(ctx context.Context, req *mcp.Request) error {
 			defer g.running.Done()
 			ctx, cancel := context.WithTimeout(b.ctx, g.opts.ListBudget)
 			defer cancel()
-			if _, ok := b.enter(); !ok {
+			if n, ok := b.enter(); !ok {
+				g.opts.Logger.Debug("a notification is not passed on", "backend", b.name, "err", b.full(copied.Method, n))
 				return
 			}
 			defer b.calls.Add(-1)
