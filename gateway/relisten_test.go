@@ -164,3 +164,17 @@ func TestStrictBackendIsWatchedForWhatItLists_B152(t *testing.T) {
 		}
 	})
 }
+
+// TestSecondAcknowledgementMeansNothing: a backend confirms a call once.
+func TestSecondAcknowledgementMeansNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		h := <-radio.calls
+		h.tell(t, h.filter.Acknowledge())
+		events.none(t)
+	})
+}
