@@ -28,6 +28,7 @@ type BackendOptions struct {
 // A backend is a server behind the gateway, and what is known of its health.
 type backend struct {
 	// Set at construction.
+	id       uint64 // like no other's of the gateway
 	name     string
 	handler  mcp.Handler
 	maxCalls int

@@ -26,6 +26,7 @@ type branch struct {
 	listener *listener
 	backend  *backend
 	filter   mcp.Filter
+	sure     []string        // those of its resources that the backend lists
 	again    bool            // it takes the place of another one
 	ctx      context.Context // of this one branch
 	cancel   context.CancelFunc
@@ -50,8 +51,10 @@ func isUntold(err error) bool {
 }
 
 // newBranch begins to listen at a backend.
-func (l *listener) newBranch(b *backend, filter mcp.Filter, again bool) *branch {
-	br := &branch{listener: l, backend: b, filter: filter, again: again, settled: make(chan struct{}), pending: true}
+func (l *listener) newBranch(b *backend, filter mcp.Filter, sure []string, again bool) *branch {
+	br := &branch{
+		listener: l, backend: b, filter: filter, sure: sure, again: again, settled: make(chan struct{}), pending: true,
+	}
 	br.ctx, br.cancel = context.WithCancel(l.ctx)
 	l.running.Go(br.keep)
 	return br
@@ -72,7 +75,7 @@ func (br *branch) keep() {
 		req := newRequest(mcp.MethodListen, filter.Params(), &br.listener.meta)
 		_, err := br.backend.ask(ctx, req, t)
 		refused := t.isRefused(err)
-		if refused && hasCode(err, jsonrpc.CodeInvalidParams) && withoutResources(&filter) {
+		if refused && hasCode(err, jsonrpc.CodeInvalidParams) && br.less(&filter) {
 			continue
 		}
 		if refused {
@@ -95,13 +98,18 @@ func (br *branch) keep() {
 	}
 }
 
-// withoutResources takes the resources out of a filter, of which a strict backend may not
-// know one, and reports whether something else was there besides them.
-func withoutResources(f *mcp.Filter) bool {
-	if len(f.ResourceSubscriptions) == 0 {
+// less takes resources out of a filter that a strict backend has refused as a whole: first
+// those that it does not list, then all. It reports whether there is something left to
+// listen for.
+func (br *branch) less(f *mcp.Filter) bool {
+	switch n := len(f.ResourceSubscriptions); {
+	case n == 0:
 		return false
+	case len(br.sure) < n:
+		f.ResourceSubscriptions = br.sure
+	default:
+		f.ResourceSubscriptions = nil
 	}
-	f.ResourceSubscriptions = nil
 	return !f.Empty() || f.Session
 }
 
@@ -207,5 +215,9 @@ func (l *listener) isAcked() bool {
 
 // Ask implements [mcp.Caller]: what a legacy server asks outside calls.
 func (t *twig) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	return t.branch.listener.caller.Ask(ctx, req)
+	br := t.branch
+	if br.ctx.Err() != nil {
+		return mcp.Result{}, context.Cause(br.ctx)
+	}
+	return br.listener.caller.Ask(ctx, req)
 }

@@ -29,9 +29,9 @@ func (g *Gateway) call(ctx context.Context, req *mcp.Request, caller mcp.Caller,
 		return mcp.Result{}, err
 	}
 	if r.key == nil {
-		return g.deliver(ctx, r.backend, req, caller)
+		return g.exchange(ctx, r.backend, req, caller, name)
 	}
-	return g.deliver(ctx, r.backend, req, caller, jsonrpc.Edit{Name: "name", Value: r.key})
+	return g.exchange(ctx, r.backend, req, caller, name, jsonrpc.Edit{Name: "name", Value: r.key})
 }
 
 // deliver gives a request to a backend, with edits of its params.
@@ -250,7 +250,8 @@ func (g *Gateway) notified(ctx context.Context, req *mcp.Request) error {
 			defer g.running.Done()
 			ctx, cancel := context.WithTimeout(b.ctx, g.opts.ListBudget)
 			defer cancel()
-			if _, ok := b.enter(); !ok {
+			if n, ok := b.enter(); !ok {
+				g.opts.Logger.Debug("a notification is not passed on", "backend", b.name, "err", b.full(copied.Method, n))
 				return
 			}
 			defer b.calls.Add(-1)

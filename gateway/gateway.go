@@ -83,6 +83,7 @@ type Gateway struct {
 	mu        sync.RWMutex
 	closed    bool             // guarded by mu, like what follows
 	backends  []*backend       // in the order of their names; replaced, never changed
+	added     uint64           // backends ever
 	views     map[string]*view // by key
 	kept      int              // bytes of all views
 	listeners map[*listener]struct{}
@@ -161,7 +162,10 @@ func (g *Gateway) Add(name string, handler mcp.Handler, opts *BackendOptions) er
 	case len(g.backends) >= MaxBackends:
 		return fmt.Errorf("adding backend %q: there are %d, the limit MaxBackends", name, len(g.backends))
 	}
-	g.backends = slices.Insert(slices.Clone(g.backends), i, newBackend(g.ctx, name, handler, opts))
+	b := newBackend(g.ctx, name, handler, opts)
+	g.added++
+	b.id = g.added
+	g.backends = slices.Insert(slices.Clone(g.backends), i, b)
 	g.announceAll(allChanged)
 	return nil
 }

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -180,6 +181,45 @@ func TestBackendThatFailedIsAskedWhatItCanDo(t *testing.T) {
 		b.answer(mcp.MethodListPrompts, `{"prompts":[{"name":"p"}]}`)
 		if got := list(t, g, mcp.MethodListPrompts, "prompts", "name"); len(got) != 1 {
 			t.Errorf("prompts %q", got)
+		}
+	})
+}
+
+// TestListThatIsMissingOnceMoreIsAskedForSoon: how long it was missing before does not
+// matter.
+func TestListThatIsMissingOnceMoreIsAskedForSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake("x")
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		b.fail(mcp.MethodListTools, errCrashed)
+		listTools(t, g)
+		time.Sleep(time.Hour)
+		b.setTools("x")
+		listTools(t, g)
+		time.Sleep(time.Hour) // until nothing is to be asked for
+		b.fail(mcp.MethodListTools, errCrashed)
+		listTools(t, g)
+		before := b.times(mcp.MethodListTools)
+		time.Sleep(time.Minute)
+		if b.times(mcp.MethodListTools) == before {
+			t.Error("within a minute it is not asked for again")
+		}
+	})
+}
+
+// TestListThatIsGivenUpIsNone: not one with what has come until then.
+func TestListThatIsGivenUpIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake()
+		hung.hang(mcp.MethodListTools)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"hung": hung, "b": newFake("x")})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := g.Handle(ctx, request(mcp.MethodListTools, `{}`), mcp.NoCaller{})
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut || e.Outcome != mcp.NotSent {
+			t.Errorf("it ends with %v", err)
 		}
 	})
 }

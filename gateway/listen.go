@@ -132,7 +132,7 @@ func (l *listener) branch() {
 		owners[i] = l.gateway.ownerOf(v, uri)
 	}
 	for _, b := range backends {
-		filter := l.share(v, b, owners)
+		filter, sure := l.share(v, b, owners)
 		old := l.branches[b]
 		if old != nil && !hasMore(filter.ResourceSubscriptions, old.filter.ResourceSubscriptions) ||
 			filter.Empty() && !filter.Session {
@@ -141,7 +141,7 @@ func (l *listener) branch() {
 		if old != nil {
 			old.cancel()
 		}
-		l.branches[b] = l.newBranch(b, filter, old != nil)
+		l.branches[b] = l.newBranch(b, filter, sure, old != nil)
 	}
 	for b := range l.branches {
 		if !slices.Contains(backends, b) {
@@ -164,16 +164,20 @@ func hasMore(uris, before []string) bool {
 }
 
 // share returns what of the filter is a backend's: resources that it lists or may have,
-// if no other one lists them. Owners are who lists those of the filter.
-func (l *listener) share(v *view, b *backend, owners []*backend) mcp.Filter {
-	f := l.filter
+// if no other one lists them. Owners are who lists those of the filter, and sure are those
+// that it lists.
+func (l *listener) share(v *view, b *backend, owners []*backend) (f mcp.Filter, sure []string) {
+	f = l.filter
 	f.ResourceSubscriptions = nil
 	for i, uri := range l.filter.ResourceSubscriptions {
+		if owners[i] == b {
+			sure = append(sure, uri)
+		}
 		if owners[i] == b || owners[i] == nil && l.gateway.mayWatch(v, b) {
 			f.ResourceSubscriptions = append(f.ResourceSubscriptions, uri)
 		}
 	}
-	return f
+	return f, sure
 }
 
 // mayWatch reports whether a backend may tell of changes of resources.

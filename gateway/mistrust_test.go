@@ -56,6 +56,9 @@ func TestRemovedBackendIsHeardNoMore(t *testing.T) {
 			for range 20 {
 				err = errors.Join(err, caller.Notify(context.WithoutCancel(ctx), &mcp.Notification{Method: mcp.NotificationToolsListChanged}))
 			}
+			if _, err := caller.Ask(context.WithoutCancel(ctx), &mcp.Request{Method: mcp.MethodListRoots}); err == nil {
+				t.Error("it has the client asked")
+			}
 			told <- err
 			return mcp.Result{}, nil
 		})

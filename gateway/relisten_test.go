@@ -141,3 +141,40 @@ func TestListenCallsThatHaveEndedDoNotCount(t *testing.T) {
 		}
 	})
 }
+
+// TestStrictBackendIsWatchedForWhatItLists: what it refuses is not that.
+func TestStrictBackendIsWatchedForWhatItLists_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, strict := newFake(), listed("x:1")
+		newRadio(one)
+		radio := newRadio(strict)
+		strict.handle(mcp.MethodListen, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			if filter, _ := mcp.ReadFilter(&req.Params); len(filter.ResourceSubscriptions) > 1 {
+				return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource")
+			}
+			return radio.handle(ctx, req, caller)
+		})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "strict": strict})
+		events, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1","x:2"]}`)
+		defer stop()
+		(<-radio.calls).tell(t, updated("x:1"))
+		events.want(t, mcp.NotificationResourceUpdated+" x:1")
+		if n := strict.times(mcp.MethodListen); n != 2 {
+			t.Errorf("it is asked %d times", n)
+		}
+	})
+}
+
+// TestSecondAcknowledgementMeansNothing: a backend confirms a call once.
+func TestSecondAcknowledgementMeansNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		events, stop := listen(t, g, modern, `{"toolsListChanged":true}`)
+		defer stop()
+		h := <-radio.calls
+		h.tell(t, h.filter.Acknowledge())
+		events.none(t)
+	})
+}

@@ -42,7 +42,7 @@ func (g *Gateway) read(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 	}
 	candidates := g.candidates(v, uri)
 	if retry && len(candidates) > 1 {
-		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: it is not known who has asked for input; begin anew")
+		return mcp.Result{}, errOtherAsked()
 	}
 	return g.try(ctx, v, uri, candidates, a)
 }
@@ -50,13 +50,13 @@ func (g *Gateway) read(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 // readAt reads a resource at the backend that has it. One that needs input is where the
 // retry goes, even if another one lists the resource by then.
 func (g *Gateway) readAt(ctx context.Context, v *view, uri string, b *backend, a *attempt) (mcp.Result, error) {
-	result, err := g.deliver(ctx, b, a.req, a.caller)
+	result, err := g.exchange(ctx, b, a.req, a.caller, uri)
 	switch {
 	case err == nil && result.Type() == mcp.InputRequired:
 		g.learnOwner(v, uri, b)
 	case isNotFound(err):
 		g.mu.Lock()
-		delete(v.found, uri) // it may be elsewhere now
+		delete(v.trail.found, uri) // it may be elsewhere now
 		g.mu.Unlock()
 	}
 	return result, err
@@ -68,13 +68,6 @@ func isNotFound(err error) bool {
 }
 
 func anyBackend(*backend) bool { return true }
-
-// isRetry reports whether a request answers what was asked within another one.
-func isRetry(params *jsonrpc.Value) bool {
-	_, state := params.Lookup("requestState")
-	_, answers := params.Lookup("inputResponses")
-	return state || answers
-}
 
 // ownerOf returns the backend that lists a resource, or was found to have it; nil if
 // none is known.
@@ -89,7 +82,7 @@ func (g *Gateway) ownerOf(v *view, uri string) *backend {
 func (g *Gateway) foundAt(v *view, uri string) *backend {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return v.found[uri]
+	return v.trail.found[uri]
 }
 
 // An attempt is a request that may be made at several backends.
@@ -104,7 +97,7 @@ type attempt struct {
 func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []candidate, a *attempt) (mcp.Result, error) {
 	failure, known := unknown(resources, uri), missing
 	for i, c := range candidates {
-		result, begun, err := g.tryOne(ctx, c.backend, i == len(candidates)-1, a)
+		result, begun, err := g.tryOne(ctx, c.backend, uri, i == len(candidates)-1, a)
 		if err == nil {
 			g.learnOwner(v, uri, c.backend)
 			return result, nil
@@ -139,9 +132,9 @@ func whatSays(err error) int {
 
 // tryOne reads a resource at one backend, for which it has tryWait unless it is the last
 // one. Begun says that nobody else is to be asked.
-func (g *Gateway) tryOne(ctx context.Context, b *backend, last bool, a *attempt) (result mcp.Result, begun bool, err error) {
+func (g *Gateway) tryOne(ctx context.Context, b *backend, uri string, last bool, a *attempt) (result mcp.Result, begun bool, err error) {
 	if last {
-		result, err = g.deliver(ctx, b, a.req, a.caller)
+		result, err = g.exchange(ctx, b, a.req, a.caller, uri)
 		return result, false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -149,21 +142,15 @@ func (g *Gateway) tryOne(ctx context.Context, b *backend, last bool, a *attempt)
 	timer := time.AfterFunc(tryWait, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	t := &trial{relay: relay{a.caller}, keep: func() { timer.Stop() }}
-	result, err = g.deliver(ctx, b, a.req, t)
+	result, err = g.exchange(ctx, b, a.req, t, uri)
 	return result, t.begun.Load(), err
 }
-
-// maxFound is how many of view.found are remembered for a client.
-const maxFound = 100
 
 func (g *Gateway) learnOwner(v *view, uri string, b *backend) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if v.found == nil || len(v.found) >= maxFound {
-		v.found = make(map[string]*backend)
-	}
 	if b.ctx.Err() == nil && len(uri) <= maxKey {
-		v.found[strings.Clone(uri)] = b
+		remember(v.trail.found, strings.Clone(uri), b)
 	}
 }
 

@@ -480,3 +480,32 @@ func TestNameThatOnlyBeginsAlikeWaitsForNobody_B149(t *testing.T) {
 		}
 	})
 }
+
+// TestNotificationsOfClientsCountAsCalls: one client could fill a backend's memory with
+// them.
+func TestNotificationsOfClientsCountAsCalls_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hung := newFake("x")
+		hung.hang(mcp.NotificationRootsListChanged)
+		g := newGateway(t, nil, nil)
+		if err := g.Add("hung", hung, &gateway.BackendOptions{MaxCalls: 2}); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			n := request(mcp.NotificationRootsListChanged, `{}`)
+			n.Notification = true
+			if _, err := g.Handle(t.Context(), n, mcp.NoCaller{}); err != nil {
+				t.Error(err)
+			}
+		}
+		synctest.Wait()
+		if s := statusOf(t, g, "hung"); s.Calls != 2 || s.Refused != 3 {
+			t.Errorf("meanwhile: %v", s)
+		}
+		time.Sleep(gateway.DefaultListBudget)
+		synctest.Wait()
+		if s := statusOf(t, g, "hung"); s.Calls != 0 {
+			t.Errorf("afterwards: %v", s)
+		}
+	})
+}

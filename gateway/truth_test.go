@@ -255,3 +255,24 @@ func TestLogSaysHowMuchItLeavesOut(t *testing.T) {
 		}
 	})
 }
+
+// TestListThatPanicsIsNotGood: nor is one whose answer is none.
+func TestListThatPanicsIsNotGood(t *testing.T) {
+	for name, answer := range map[string]mcp.HandlerFunc{
+		"boom":    func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) { panic("boom") },
+		"no list": answering(`{"tools":{}}`),
+	} {
+		b := newFake("x")
+		g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+		listTools(t, g)
+		b.handle(mcp.MethodListTools, answer)
+		listTools(t, g)
+		b.fail(mcp.MethodCallTool, errCrashed)
+		_, _ = g.Handle(t.Context(), request(mcp.MethodCallTool, `{"name":"x"}`), mcp.NoCaller{})
+		b.answer(mcp.MethodCallTool, `{}`)
+		do(t, g, mcp.MethodCallTool, `{"name":"x"}`)
+		if s := statusOf(t, g, "b"); s.State != gateway.Degraded {
+			t.Errorf("%s: %v", name, s)
+		}
+	}
+}

@@ -29,7 +29,7 @@ type view struct {
 	// Guarded by Gateway.mu.
 	entries map[*backend]*entry
 	bytes   int
-	found   map[string]*backend // by URI: of resources in no list, or that needed input
+	trail   *trail // one for all views of an audience
 }
 
 // An entry is what one backend has shown. It is guarded by Gateway.mu.
@@ -130,11 +130,22 @@ func (g *Gateway) addView(v *view) *view {
 	if old := g.views[v.key]; old != nil {
 		v = old
 	} else {
-		v.entries = make(map[*backend]*entry)
+		v.entries, v.trail = make(map[*backend]*entry), g.trailOf(v.audience)
 		g.views[v.key] = v
 	}
 	v.used.Store(g.ticks.Add(1))
 	return v
+}
+
+// trailOf returns the trail of an audience: a client may get a new token while its user
+// thinks. g.mu is held.
+func (g *Gateway) trailOf(audience string) *trail {
+	for _, v := range g.views {
+		if audience != "" && v.audience == audience {
+			return v.trail
+		}
+	}
+	return newTrail()
 }
 
 // evict forgets views that have not been used for longest, but not that of now, until
@@ -304,7 +315,7 @@ func (g *Gateway) forget(b *backend) {
 			}
 			delete(v.entries, b)
 		}
-		maps.DeleteFunc(v.found, func(_ string, of *backend) bool { return of == b })
+		v.trail.forget(b)
 	}
 	maps.DeleteFunc(g.conflicts, func(c Conflict, _ struct{}) bool { return c.Shown == b.name || c.Hidden == b.name })
 }
