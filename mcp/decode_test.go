@@ -36,6 +36,8 @@ func TestDecodingAToolResult(t *testing.T) {
 		`{"content":[],"isError":true,"resultType":"complete","structuredContent":{"a": 1}}`,
 		`{"content":[],"isError":null,"resultType":"other","structuredContent":null}`,
 		`{"content":[],"isError":1}`,
+		`{"content":[],"resultType":"other"}`,
+		`{"content":[],"resultType":"complete","x":1}`,
 		`{"content":[],"_meta":{"a":1},"more":[1]}`,
 		`{"content":[{"type":"text","text":"a"}],"_meta":{"a":1},"isError":false}`,
 	} {
@@ -51,6 +53,32 @@ func TestDecodingAToolResult(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); gotErr == nil && diff != "" {
 			t.Errorf("%.200s: %s", raw, diff)
+		}
+	}
+}
+
+func TestContentIsAnArray(t *testing.T) {
+	for raw, ok := range map[string]bool{`[]`: true, ` [ ] `: true, `null`: true, `{}`: false, `"text"`: false, `1`: false, `[`: false} {
+		var c mcp.Contents
+		if err := c.UnmarshalJSON([]byte(raw)); (err == nil) != ok || len(c) > 0 {
+			t.Errorf("%s: %v, %v", raw, c, err)
+		}
+	}
+}
+
+// One block of a conversation came alone in older revisions, and may come in an array.
+func TestSampledContentStaysAsItCame(t *testing.T) {
+	const block = `{"type":"text","text":"a"}`
+	for _, content := range []string{block, `[` + block + `]`, `[]`, `[` + block + `,` + block + `]`} {
+		message := `{"role":"user","content":` + content + `,"_meta":{"k":1},"x":1}`
+		answer := `{"role":"assistant","content":` + content + `,"model":"m","stopReason":"endTurn","_meta":{"k":1},"x":1}`
+		for raw, v := range map[string]any{message: new(mcp.SamplingMessage), answer: new(mcp.CreateMessageResult)} {
+			if err := json.Unmarshal([]byte(raw), v); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := mcp.NewJSON(v); err != nil || string(got) != raw {
+				t.Errorf("%s, %v; want %s", got, err, raw)
+			}
 		}
 	}
 }

@@ -111,6 +111,19 @@ func TestOutcomeOfAnError(t *testing.T) {
 	}
 }
 
+func TestCallThatHasBegunIsNotUnsent(t *testing.T) {
+	unsent := &mcp.CallError{Method: "m", Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: io.EOF}
+	got := mcp.Begun(fmt.Errorf("x: %w", unsent))
+	if mcp.OutcomeOf(got) != mcp.MaybeExecuted || !errors.Is(got, io.EOF) || unsent.Outcome != mcp.NotSent {
+		t.Errorf("got %v", got)
+	}
+	for _, err := range []error{nil, io.EOF, &mcp.CallError{Outcome: mcp.Answered}} {
+		if got := mcp.Begun(err); got != err {
+			t.Errorf("%v became %v", err, got)
+		}
+	}
+}
+
 func TestUnsupportedRevisionSaysWhatIsServed(t *testing.T) {
 	for _, c := range []struct {
 		name      string

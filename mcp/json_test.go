@@ -33,6 +33,7 @@ func TestNewJSONKeepsTheTokensOfJSON(t *testing.T) {
 		{"numbers as they came", map[string]any{"a": json.Number("9007199254740993"), "b": []json.Number{"1.50E+3", ""}}, `{"a":9007199254740993,"b":[1.50E+3,0]}`},
 		{"a number as a name", map[json.Number]int{"1": 2}, `{"1":2}`},
 		{"a duration", 3 * time.Nanosecond, `3`},
+		{"JSON that is not UTF-8", mcp.JSON("\"\xff\""), "\"\ufffd\""},
 		{"text that is not UTF-8", mcp.Contents{&mcp.Text{Text: "\xff"}}, "[{\"type\":\"text\",\"text\":\"\ufffd\"}]"},
 	}
 	for _, test := range tests {

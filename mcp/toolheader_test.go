@@ -169,6 +169,18 @@ func TestListWithNothingToLeaveOutComesBackAsItIs(t *testing.T) {
 	}
 }
 
+func TestWhatHasNoNameStaysOnce(t *testing.T) {
+	var h mcp.ToolHeaders
+	const nameless = `{"name":1,"inputSchema":{}}`
+	out, bad := h.Learn(*result(t, toolList(nameless, tool("t", `"properties":{"a":{"type":"number","x-mcp-header":"A"}}`))))
+	if string(out.Raw()) != `{"tools":[`+nameless+`]}` || len(bad) != 1 {
+		t.Errorf("B119: %v: got %s", bad, out.Raw())
+	}
+	if _, known := h.Lookup(""); known {
+		t.Error("a tool without a name is known")
+	}
+}
+
 func TestListOfInvalidToolsAloneBecomesEmpty(t *testing.T) {
 	var h mcp.ToolHeaders
 	invalid := `"properties":{"a":{"type":"number","x-mcp-header":"A"}}`

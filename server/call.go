@@ -68,7 +68,7 @@ func (c *Call) Meta(name string) mcp.JSON {
 }
 
 // Arguments returns the arguments of a tool or prompt as they came, {} if there
-// are none.
+// are none. They are a part of the request, and must be copied to be kept.
 func (c *Call) Arguments() mcp.JSON {
 	raw, ok := c.req.Params.Lookup("arguments")
 	if !ok || string(raw) == "null" {

@@ -79,10 +79,16 @@ func (s *Server) subscribe(ctx context.Context, req *mcp.Request, caller mcp.Cal
 			return nil, err
 		}
 	}
+	acknowledged := false
+	defer func() {
+		if !acknowledged { // which what stands before the client may prevent by a panic
+			s.hub.remove(l)
+		}
+	}()
 	if err := caller.Notify(ctx, l.filter.Acknowledge()); err != nil {
-		s.hub.remove(l)
 		return nil, err
 	}
+	acknowledged = true
 	s.hub.told(l)
 	return l, nil
 }

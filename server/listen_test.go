@@ -259,6 +259,21 @@ func TestListensAreBounded_TK1(t *testing.T) {
 	})
 }
 
+// A badCaller panics when it is told something.
+type badCaller struct{ mcp.NoCaller }
+
+func (badCaller) Notify(context.Context, *mcp.Notification) error { panic("no") }
+
+func TestListenThatCannotBeAcknowledgedTakesNoPlace_TK1(t *testing.T) {
+	s := watched(&server.Options{MaxListens: 1})
+	for range 2 {
+		_, err := s.Handle(t.Context(), request(mcp.MethodListen, `{"notifications":{"toolsListChanged":true}}`), badCaller{})
+		if _, full := errors.AsType[*mcp.CallError](err); err == nil || full {
+			t.Errorf("got %v", err)
+		}
+	}
+}
+
 func TestListenEndsGracefullyWhileANotificationWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := watched(nil)

@@ -22,19 +22,19 @@ type windowsLookup struct {
 	exists  func(file string) bool // reports whether a regular file is there
 }
 
-// find returns the file that name stands for. A name with a separator or a
-// drive is resolved against dir, other names against the absolute entries of
-// PATH; unlike cmd.exe and CreateProcess it never looks into the current
+// find returns the file that name stands for. A name with a separator is resolved
+// against dir, other names against the absolute entries of PATH; unlike cmd.exe and CreateProcess it never looks into the current
 // directory.
 func (w *windowsLookup) find(name, dir string) (string, error) {
 	if strings.ContainsAny(name, `\/:`) {
-		if !isWindowsAbs(name) {
-			name = dir + `\` + name
+		full, ok := resolveWindows(name, dir)
+		if !ok {
+			return "", fmt.Errorf("%w: %s is relative to a drive, or no file", ErrNotFound, name)
 		}
-		if file, ok := w.extend(name); ok {
+		if file, ok := w.extend(full); ok {
 			return file, nil
 		}
-		return "", w.missing(name, fmt.Errorf("%w: %s", ErrNotFound, name))
+		return "", w.missing(full, fmt.Errorf("%w: %s", ErrNotFound, full))
 	}
 	var relative, scriptOnly error
 	for entry := range strings.SplitSeq(w.path, ";") {
@@ -105,6 +105,35 @@ func (w *windowsLookup) missing(name string, otherwise error) error {
 		}
 	}
 	return otherwise
+}
+
+// resolveWindows returns a name with a separator or a colon as an absolute path. It
+// reports false for what is relative to a drive's own working directory, which is
+// nobody's but the shell's, and for a stream of a file.
+func resolveWindows(name, dir string) (string, bool) {
+	switch {
+	case isWindowsAbs(name):
+		return name, true
+	case strings.Contains(name, ":"):
+		return "", false
+	case isSlash(name[0]):
+		return windowsVolume(dir) + name, true
+	}
+	return dir + `\` + name, true
+}
+
+// windowsVolume returns the drive of an absolute path, or its \\server\share.
+func windowsVolume(dir string) string {
+	end := strings.IndexAny(dir, `\/`)
+	if end == 0 { // UNC
+		end = 2
+		for range 2 {
+			name := strings.IndexAny(dir[end:]+`\`, `\/`)
+			end += name + 1
+		}
+		end = min(end-1, len(dir))
+	}
+	return dir[:max(end, 0)]
 }
 
 // isWindowsAbs reports whether a path has a drive and a root, or is UNC.

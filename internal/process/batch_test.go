@@ -88,6 +88,11 @@ func TestWindowsLookup(t *testing.T) {
 		{name: `node`, want: nodejs + `\node.exe`},
 		{name: `dotted.v2`, want: `C:\tools\dotted.v2.exe`},
 		{name: `.\srv`, want: `C:\work\.\srv.exe`},
+		{name: `\work\srv`, want: `C:\work\srv.exe`},
+		{name: `/work/sub/run`, want: `C:/work/sub/run.bat`},
+		{name: `C:srv`, err: process.ErrNotFound},
+		{name: `srv.exe:stream`, err: process.ErrNotFound},
+		{name: `.\srv.exe:stream.exe`, err: process.ErrNotFound},
 		{name: `sub/run`, want: `C:\work\sub/run.bat`},
 		{name: `sub\run`, want: `C:\work\sub\run.bat`},
 		{name: `srv`, err: process.ErrNotFound}, // not from the current directory
@@ -100,6 +105,24 @@ func TestWindowsLookup(t *testing.T) {
 		got, err := process.FindWindows(c.name, `C:\work`, path, "", files)
 		if got != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s: %q, %v; want %q, %v", c.name, got, err, c.want, c.err)
+		}
+	}
+	for _, ext := range []string{".CMD;.EXE", "CMD;EXE", ";.;cmd"} {
+		if got, err := process.FindWindows(`npx`, `C:\work`, path, ext, files); err != nil || got != nodejs+`\npx.cmd` {
+			t.Errorf("npx with PATHEXT %s: %q, %v", ext, got, err)
+		}
+	}
+	root := map[string]bool{`C:\a.exe`: true, `C:\b.exe`: true, `\\host\share\c.exe`: true, `\\host\share\work\d.exe`: true}
+	for name, want := range map[string]string{
+		`a`: `C:\a.exe`, `\a`: `C:\a.exe`, `/b`: `C:/b.exe`, `C:/b.exe`: `C:/b.exe`, `\\host\share\c`: `\\host\share\c.exe`,
+	} {
+		if got, err := process.FindWindows(name, `C:\work`, `C:\`, "", root); err != nil || got != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	for _, dir := range []string{`\\host\share\work`, `\\host\share`} {
+		if got, err := process.FindWindows(`\c`, dir, "", "", root); err != nil || got != `\\host\share\c.exe` {
+			t.Errorf("in %s: %q, %v", dir, got, err)
 		}
 	}
 	if _, err := process.FindWindows(`npx`, `C:\work`, path, ".EXE", files); !errors.Is(err, process.ErrNotExecutable) {
