@@ -32,6 +32,7 @@ type counting struct {
 	mu       sync.Mutex
 	executed map[string]int // guarded by mu
 	streams  int            // that were asked for, and refused
+	left     int            // calls that nobody waits for, as it was told
 }
 
 func newCounting(t *testing.T, era mcp.Era, reply func(w http.ResponseWriter, r *http.Request, response string)) *counting {
@@ -83,6 +84,7 @@ func (s *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case m.Kind != jsonrpc.Request:
 		w.WriteHeader(http.StatusAccepted)
+		s.told(string(m.Method))
 		return
 	}
 	answer := func(result string) string {
@@ -104,6 +106,23 @@ func (s *counting) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		w.WriteHeader(http.StatusBadRequest)
 	}
+}
+
+// told counts cancellations.
+func (s *counting) told(method string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if method == mcp.NotificationCancelled {
+		s.left++
+	}
+}
+
+// wasTold reports whether it was told of so many calls that nobody waits for. A modern
+// server is told by the end of the exchange.
+func (s *counting) wasTold(n int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.modern || s.left >= n
 }
 
 // settled reports whether a client makes no requests of its own any more: that of a

@@ -94,11 +94,15 @@ func truncate(t *testing.T, f *framing, era mcp.Era, dial streamable.DialOptions
 	s := shakyOf(t, newCounting(t, era, f.onWire(sizes)).closing(), era, dial)
 	s.calls = 1000 // so that all names are equally long
 	s.works(t)
-	size := <-sizes
+	size, lost := <-sizes, 0
 	for n := 0; n <= size[1]; n += step {
 		s.next <- faulttest.Faults{Down: []faulttest.Fault{{Trouble: trouble, At: int64(n), Late: n == 0}}}
 		err := s.call(t, soon, 0)
 		size = <-sizes // ids grow
+		if mcp.OutcomeOf(err) == mcp.MaybeExecuted && err != nil {
+			lost++ // and the next fault is not for what tells of that
+			eventuallySo(t, "the server is told of the call", func() bool { return s.server.wasTold(lost) })
+		}
 		if problem := f.judge(err, n, size, trouble); problem != "" {
 			t.Errorf("after %d of %d bytes, of which %d hold the response: %s: %v", n, size[1], size[0], problem, err)
 		}

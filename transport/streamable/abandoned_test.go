@@ -149,40 +149,6 @@ func TestTellingHoldsUpNoCall_B136(t *testing.T) {
 	})
 }
 
-// TestRetiredConnectionTellsOfItsCalls_B136: its session goes on for those in flight.
-func TestRetiredConnectionTellsOfItsCalls_B136(t *testing.T) {
-	held, release := make(chan struct{}), make(chan struct{})
-	p := newPeer(t, legacyPeer("2025-11-25", "s", onPost(func(w http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) {
-		if string(m.Method) == "tools/call" {
-			writeStream(w, ":\n\n")
-			close(held)
-			<-release
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-	})))
-	c := dial(t, p.url, knownEra(mcp.Legacy))
-	failed := make(chan error, 1)
-	go func() {
-		_, err := callWithin(t.Context(), c, mcp.NoCaller{})
-		failed <- err
-	}()
-	await(t, held)
-	retired := make(chan error, 1)
-	go func() { retired <- c.Retire(t.Context()) }()
-	await(t, c.Done())
-	close(release)
-	if err := await(t, failed); mcp.OutcomeOf(err) != mcp.MaybeExecuted {
-		t.Errorf("the call: %v", err)
-	}
-	if err := await(t, retired); err != nil {
-		t.Error(err)
-	}
-	if n := len(p.seen("notifications/cancelled")); n != 1 {
-		t.Errorf("told %d times: %q", n, p.order())
-	}
-}
-
 // TestOldServerIsToldOfACallThatNobodyWaitsFor_B136: over HTTP with SSE a call fails with
 // its POST, and the stream goes on.
 func TestOldServerIsToldOfACallThatNobodyWaitsFor_B136(t *testing.T) {
