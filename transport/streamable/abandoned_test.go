@@ -230,3 +230,48 @@ func TestCallThatMakesATaskIsNotCancelled_B136(t *testing.T) {
 		}
 	}
 }
+
+// TestResultOfATaskThatIsLostIsAskedForAgain_B136: and the server is not told that nobody
+// waits for it, which it may take for the end of the task.
+func TestResultOfATaskThatIsLostIsAskedForAgain_B136(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, cancelled atomic.Int64
+		s := newBubbled(t, func(_ context.Context, m *jsonrpc.Message) string {
+			answer := func(result string) string {
+				return `{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":` + result + `}`
+			}
+			switch string(m.Method) {
+			case "initialize":
+				return answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}}`)
+			case "tools/list":
+				return answer(`{"tools":[{"name":"t","execution":{"taskSupport":"required"}}]}`)
+			case "tools/call":
+				return answer(`{"task":{"taskId":"1","status":"working"}}`)
+			case "tasks/result":
+				if asked.Add(1) == 1 {
+					return ":\n\n"
+				}
+				return answer(`{"content":[]}`)
+			case "notifications/cancelled":
+				cancelled.Add(1)
+			}
+			return ""
+		})
+		s.stream = nil
+		opts := knownEra(mcp.Legacy)
+		opts.Transport = s
+		c, err := streamable.Dial(t.Context(), "http://h/mcp", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := toolRequest("t", `{}`)
+		req.Meta.Revision = mcp.NewestModern
+		if got, err := c.Handle(t.Context(), req, mcp.NoCaller{}); err != nil || asked.Load() != 2 {
+			t.Errorf("%s, %v after it was asked for %d times", got.Raw(), err, asked.Load())
+		}
+		closeSoon(t, c)
+		if n := cancelled.Load(); n > 0 {
+			t.Errorf("told %d times", n)
+		}
+	})
+}
