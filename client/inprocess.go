@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/inflight"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -16,22 +17,35 @@ type inProcess struct {
 	handler mcp.Handler
 	info    transport.ServerInfo
 
+	uses *inflight.Uses
+
 	ctx   context.Context // of the connection, ended by Close
 	close context.CancelFunc
+	open  context.Context // takes calls, ended by Retire as well; that of listen calls
+	shut  context.CancelFunc
+}
+
+func newInProcess(handler mcp.Handler, info transport.ServerInfo) *inProcess {
+	e := &inProcess{handler: handler, info: info, uses: inflight.NewUses()}
+	e.ctx, e.close = context.WithCancel(context.Background())
+	e.open, e.shut = context.WithCancel(e.ctx)
+	return e
 }
 
 // Handle implements [mcp.Handler].
 func (e *inProcess) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if e.ctx.Err() != nil {
+	if e.open.Err() != nil || !e.uses.Begin() {
 		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: mcp.ErrClosed}
 	}
+	defer e.uses.Leave()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	stop := context.AfterFunc(e.ctx, func() { cancel(mcp.ErrClosed) })
-	defer stop()
+	life := e.open
 	if req.Method != mcp.MethodListen {
-		caller = &inProcessCaller{caller, req}
+		life, caller = e.ctx, &inProcessCaller{caller, req}
 	}
+	stop := context.AfterFunc(life, func() { cancel(mcp.ErrClosed) })
+	defer stop()
 	result, err := e.handler.Handle(ctx, req, caller)
 	if _, isOurs := errors.AsType[*mcp.CallError](err); err == nil || isOurs {
 		return result, err
@@ -39,7 +53,7 @@ func (e *inProcess) Handle(ctx context.Context, req *mcp.Request, caller mcp.Cal
 	if ctx.Err() == nil {
 		return result, asModern(req, err)
 	}
-	if e.ctx.Err() != nil {
+	if life.Err() != nil {
 		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: mcp.ErrClosed}
 	}
 	return mcp.Result{}, givenUp(ctx, req.Method, mcp.MaybeExecuted, nil)
@@ -96,14 +110,25 @@ func asModern(req *mcp.Request, err error) error {
 func (e *inProcess) Server() transport.ServerInfo { return e.info }
 
 // Done implements [transport.Edge].
-func (e *inProcess) Done() <-chan struct{} { return e.ctx.Done() }
+func (e *inProcess) Done() <-chan struct{} { return e.open.Done() }
 
 // Err implements [transport.Edge].
 func (e *inProcess) Err() error {
-	if e.ctx.Err() != nil {
+	if e.open.Err() != nil {
 		return mcp.ErrClosed
 	}
 	return nil
+}
+
+// Retire is Close after the calls in flight have ended, or ctx has.
+func (e *inProcess) Retire(ctx context.Context) error {
+	ended := e.uses.End()
+	e.shut()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+	return e.Close()
 }
 
 // Close implements [transport.Edge].

@@ -50,6 +50,7 @@ type link struct {
 	attempts   int            // to connect that have failed
 	err        error          // of the last one, or why the last connection ended
 	changed    chan struct{}  // closed and replaced with each change
+	retired    int            // connections that were replaced and have calls in flight
 	failures   []time.Time    // of attempts and connections, within healing.Window
 	starts     int            // of the server in the last attempt that failed
 }
@@ -164,11 +165,41 @@ type retirer interface {
 // leave ends a connection, which may have ended for a reason. What is in flight on one
 // that has not, and would go on, is waited for beside.
 func (l *link) leave(edge transport.Edge, reason error) {
-	if r, ok := edge.(retirer); ok && reason == nil {
-		l.running.Go(func() { _ = r.Retire(l.ctx) }) // nothing is wrong with it
+	r, ok := edge.(retirer)
+	if !ok || reason != nil || !l.retire() {
+		_ = edge.Close() // what was wrong is known
 		return
 	}
-	_ = edge.Close() // what was wrong is known
+	l.running.Go(func() {
+		defer l.unretire()
+		ctx, cancel := context.WithTimeout(l.ctx, retiredFor)
+		defer cancel()
+		_ = r.Retire(ctx) // nothing is wrong with it
+	})
+}
+
+// Bounds of connections that were replaced and whose calls go on. Of further ones the
+// calls end at once.
+const (
+	maxRetired = 8
+	retiredFor = transport.DefaultMaxCall
+)
+
+// retire reports whether one more connection may be retired.
+func (l *link) retire() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.retired == maxRetired {
+		return false
+	}
+	l.retired++
+	return true
+}
+
+func (l *link) unretire() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retired--
 }
 
 // again connects again, however often it takes. It returns nil when the link has

@@ -96,12 +96,7 @@ func (t *HandlerTarget) Dial(ctx context.Context, opts transport.DialOptions) (t
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", t, err)
 	}
-	e := &inProcess{
-		handler: t.Handler,
-		info:    transport.ServerInfo{Era: mcp.Modern, Revision: mcp.NewestModern, Discover: discover},
-	}
-	e.ctx, e.close = context.WithCancel(context.Background())
-	return e, nil
+	return newInProcess(t.Handler, transport.ServerInfo{Era: mcp.Modern, Revision: mcp.NewestModern, Discover: discover}), nil
 }
 
 // String implements [Target].

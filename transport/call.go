@@ -40,7 +40,7 @@ func (c *Conn) Call(ctx context.Context, call *inflight.Call, params *jsonrpc.Va
 }
 
 func (c *Conn) limitFor(method string) time.Duration {
-	if method == mcp.MethodListen || method == "tasks/result" {
+	if method == mcp.MethodListen || method == mcp.MethodTaskResult {
 		return 0
 	}
 	return c.opts.MaxCall
@@ -93,7 +93,7 @@ func (c *Conn) awaitEnd(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	return c.Err()
+	return c.linkErr()
 }
 
 // kindOf returns how a call failed that was given up because of its context or
@@ -118,7 +118,9 @@ func (c *Conn) failed(ctx context.Context, call *inflight.Call, method string, e
 		e.Err = c.hinted(err)
 	}
 	e.Method = method
-	abandoned := !ok || e.Outcome == mcp.MaybeExecuted && c.Err() == nil
+	// Of a task's result that got lost another answer is waited for.
+	lost := e.Outcome == mcp.MaybeExecuted && method != mcp.MethodTaskResult && c.linkErr() == nil
+	abandoned := !ok || lost
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
 	if abandoned && method != mcp.MethodInitialize && !call.MakesTask {

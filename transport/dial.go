@@ -113,6 +113,7 @@ type Conn struct {
 	log    limitedLogger
 
 	calls inflight.Calls
+	uses  *inflight.Uses
 	baton *baton
 	noise atomic.Int64
 
@@ -128,11 +129,14 @@ type Conn struct {
 	truncated bool          // the last message was cut off; owned by who has the baton, like noises
 	noises    noises        // in a row
 	done      chan struct{} // closed by readLoop
+	finished  chan struct{} // closed by over
+	over      func()        // makes it known that the edge takes no calls any more
 	running   sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool  // by us; nothing is started any more, guarded by mu
-	err    error // why the link ended, guarded by mu
+	mu      sync.Mutex
+	closed  bool  // by us; nothing is started any more, guarded by mu
+	err     error // why the link ended, guarded by mu
+	retired bool  // guarded by mu
 }
 
 // An era is how a Conn speaks to a server of one era.
@@ -150,7 +154,8 @@ type era interface {
 // If the link ended while the server was probed, errors.Is(err, ErrProbeEnded):
 // some legacy servers exit at a request that they do not know.
 func Dial(ctx context.Context, link Link, opts DialOptions) (*Conn, error) {
-	c := &Conn{link: link, opts: opts.withDefaults(), done: make(chan struct{})}
+	c := &Conn{link: link, opts: opts.withDefaults(), done: make(chan struct{}), finished: make(chan struct{}), uses: inflight.NewUses()}
+	c.over = sync.OnceFunc(func() { close(c.finished) })
 	c.log = limitedLogger{logger: c.opts.Logger}
 	c.poster, _ = link.(poster)
 	c.baton = newBaton(link, &c.calls)
@@ -174,6 +179,10 @@ func (c *Conn) settle(era era, info ServerInfo) {
 
 // Handle implements [mcp.Handler].
 func (c *Conn) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if !c.uses.Begin() {
+		return mcp.Result{}, refused(req.Method)
+	}
+	defer c.uses.Leave()
 	return c.era.Handle(ctx, req, caller)
 }
 
@@ -181,10 +190,20 @@ func (c *Conn) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) 
 func (c *Conn) Server() ServerInfo { return c.info }
 
 // Done implements [Edge].
-func (c *Conn) Done() <-chan struct{} { return c.done }
+func (c *Conn) Done() <-chan struct{} { return c.finished }
 
 // Err implements [Edge].
 func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil && c.retired {
+		return errRetired
+	}
+	return c.err
+}
+
+// linkErr returns why the link has ended, nil if it has not.
+func (c *Conn) linkErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err

@@ -14,6 +14,7 @@ import (
 )
 
 func (c *Conn) readLoop() {
+	defer c.over()
 	defer close(c.done)
 	for {
 		answered, err := c.read()

@@ -29,6 +29,7 @@ type Calls struct {
 	calls map[int64]*Call
 	left  map[int64]leftCall // ended without a response, by id
 	err   error              // why no call can be started any more
+	deaf  error              // why no listen call can
 	wakes []chan struct{}    // of calls that have ended, for others
 
 	pending atomic.Int32 // calls that wait for a response, but for listen calls
@@ -50,6 +51,9 @@ func (c *Calls) start(req *mcp.Request, own bool) (*Call, error) {
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return nil, notSent(c.err, req.Method)
+	}
+	if c.deaf != nil && req.Method == mcp.MethodListen {
+		return nil, notSent(c.deaf, req.Method)
 	}
 	if c.calls == nil {
 		c.calls = make(map[int64]*Call)
@@ -278,6 +282,20 @@ func (c *Calls) Clients() map[string]bool {
 		}
 	}
 	return keys
+}
+
+// EndListening ends all listen calls in flight with err, and every later one at its
+// start.
+func (c *Calls) EndListening(err error) {
+	c.mu.Lock()
+	if c.deaf == nil {
+		c.deaf = err
+	}
+	c.mu.Unlock()
+	calls, _ := c.Listening(func(*Call) bool { return true })
+	for _, call := range calls {
+		call.Finish(err)
+	}
 }
 
 // Missed tells the listen calls in flight that notifications for them may have been

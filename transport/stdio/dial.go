@@ -244,6 +244,14 @@ func (c *Conn) Close() error {
 	return err
 }
 
+// Retire ends the connection and the child as Close does, but not before the calls in
+// flight have ended; see [transport.Conn.Retire].
+func (c *Conn) Retire(ctx context.Context) error {
+	err := c.Conn.Retire(ctx)
+	c.running.Wait()
+	return err
+}
+
 // withTail adds what the child wrote to stderr to an error that does not tell.
 func (c *Conn) withTail(err error) error {
 	if _, told := errors.AsType[*process.ExitError](err); told {

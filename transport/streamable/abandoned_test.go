@@ -149,40 +149,6 @@ func TestTellingHoldsUpNoCall_B136(t *testing.T) {
 	})
 }
 
-// TestRetiredConnectionTellsOfItsCalls_B136: its session goes on for those in flight.
-func TestRetiredConnectionTellsOfItsCalls_B136(t *testing.T) {
-	held, release := make(chan struct{}), make(chan struct{})
-	p := newPeer(t, legacyPeer("2025-11-25", "s", onPost(func(w http.ResponseWriter, _ *http.Request, m *jsonrpc.Message) {
-		if string(m.Method) == "tools/call" {
-			writeStream(w, ":\n\n")
-			close(held)
-			<-release
-			return
-		}
-		w.WriteHeader(http.StatusAccepted)
-	})))
-	c := dial(t, p.url, knownEra(mcp.Legacy))
-	failed := make(chan error, 1)
-	go func() {
-		_, err := callWithin(t.Context(), c, mcp.NoCaller{})
-		failed <- err
-	}()
-	await(t, held)
-	retired := make(chan error, 1)
-	go func() { retired <- c.Retire(t.Context()) }()
-	await(t, c.Done())
-	close(release)
-	if err := await(t, failed); mcp.OutcomeOf(err) != mcp.MaybeExecuted {
-		t.Errorf("the call: %v", err)
-	}
-	if err := await(t, retired); err != nil {
-		t.Error(err)
-	}
-	if n := len(p.seen("notifications/cancelled")); n != 1 {
-		t.Errorf("told %d times: %q", n, p.order())
-	}
-}
-
 // TestOldServerIsToldOfACallThatNobodyWaitsFor_B136: over HTTP with SSE a call fails with
 // its POST, and the stream goes on.
 func TestOldServerIsToldOfACallThatNobodyWaitsFor_B136(t *testing.T) {
@@ -263,4 +229,49 @@ func TestCallThatMakesATaskIsNotCancelled_B136(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestResultOfATaskThatIsLostIsAskedForAgain_B136: and the server is not told that nobody
+// waits for it, which it may take for the end of the task.
+func TestResultOfATaskThatIsLostIsAskedForAgain_B136(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked, cancelled atomic.Int64
+		s := newBubbled(t, func(_ context.Context, m *jsonrpc.Message) string {
+			answer := func(result string) string {
+				return `{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":` + result + `}`
+			}
+			switch string(m.Method) {
+			case "initialize":
+				return answer(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}}`)
+			case "tools/list":
+				return answer(`{"tools":[{"name":"t","execution":{"taskSupport":"required"}}]}`)
+			case "tools/call":
+				return answer(`{"task":{"taskId":"1","status":"working"}}`)
+			case "tasks/result":
+				if asked.Add(1) == 1 {
+					return ":\n\n"
+				}
+				return answer(`{"content":[]}`)
+			case "notifications/cancelled":
+				cancelled.Add(1)
+			}
+			return ""
+		})
+		s.stream = nil
+		opts := knownEra(mcp.Legacy)
+		opts.Transport = s
+		c, err := streamable.Dial(t.Context(), "http://h/mcp", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := toolRequest("t", `{}`)
+		req.Meta.Revision = mcp.NewestModern
+		if got, err := c.Handle(t.Context(), req, mcp.NoCaller{}); err != nil || asked.Load() != 2 {
+			t.Errorf("%s, %v after it was asked for %d times", got.Raw(), err, asked.Load())
+		}
+		closeSoon(t, c)
+		if n := cancelled.Load(); n > 0 {
+			t.Errorf("told %d times", n)
+		}
+	})
 }

@@ -88,6 +88,7 @@ type Conn struct {
 	era  httpEra
 	info transport.ServerInfo
 
+	uses    *inflight.Uses
 	calls   inflight.Calls
 	headers mcp.ToolHeaders
 	noise   atomic.Int64
@@ -152,13 +153,17 @@ func newConn(address string, opts *DialOptions) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{site: site, done: make(chan struct{})}
+	c := &Conn{site: site, uses: inflight.NewUses(), done: make(chan struct{})}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
 
 // Handle implements [mcp.Handler].
 func (c *Conn) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+	if !c.uses.Begin() {
+		return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.ConnectionLost, Outcome: mcp.NotSent, Err: errRetired}
+	}
+	defer c.uses.Leave()
 	result, err := c.era.Handle(ctx, req, caller)
 	if err == nil && req.Method == mcp.MethodListTools && c.info.Era == mcp.Modern {
 		result = c.learn(result)
@@ -251,20 +256,16 @@ var errRetired = errors.New("the connection has been replaced")
 // not sent. Like Close it may be called more than once, and concurrently, and returns nil.
 func (c *Conn) Retire(ctx context.Context) error {
 	if c.end(errRetired) {
-		c.endListening()
-		c.awaitTrips(ctx)
+		ended := c.uses.End()
+		c.calls.EndListening(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: errRetired})
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
 		c.fail(errRetired)
 		c.takeLeave(goodbye)
 	}
 	return c.Close()
-}
-
-// endListening ends the listen calls in flight.
-func (c *Conn) endListening() {
-	calls, _ := c.calls.Listening(func(*inflight.Call) bool { return true })
-	for _, call := range calls {
-		call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: errRetired})
-	}
 }
 
 func (c *Conn) close(patience time.Duration) {
@@ -330,7 +331,7 @@ func (c *Conn) start(f func()) bool {
 func (c *Conn) join() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil {
+	if c.err != nil && !errors.Is(c.err, errRetired) { // whose calls may take several requests
 		return c.err
 	}
 	c.trips.Add(1)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -45,9 +46,7 @@ func newSlowServer(replies map[string]late) *slowServer {
 		"DELETE":                    {after: 1, status: 204},
 		"ping":                      {after: 1, status: 200, body: `"result":{}`},
 	}
-	for method, reply := range replies {
-		all[method] = reply
-	}
+	maps.Copy(all, replies)
 	return &slowServer{replies: all, began: time.Now()}
 }
 

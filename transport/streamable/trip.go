@@ -151,7 +151,9 @@ func (t *trip) limit() time.Duration {
 // if it may still work on it.
 func (t *trip) failed(ctx context.Context, err error, hangup context.CancelFunc) error {
 	known, ok := errors.AsType[*mcp.CallError](err)
-	abandoned := (!ok || known.Outcome == mcp.MaybeExecuted) && !t.conn.lostServer()
+	// Of a task's result that got lost another answer is waited for.
+	lost := ok && known.Outcome == mcp.MaybeExecuted && t.method() != mcp.MethodTaskResult
+	abandoned := (!ok || lost) && !t.conn.lostServer()
 	// "The initialize request MUST NOT be cancelled by clients" (2025-11-25,
 	// utilities/cancellation).
 	if abandoned && t.method() != mcp.MethodInitialize && !t.call.MakesTask {
