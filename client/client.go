@@ -62,11 +62,10 @@ func Connect(ctx context.Context, target Target, opts *Options) (*Client, error)
 
 // begun readies the client for a connection, before calls take it. What was known
 // before may be known no more.
-func (c *Client) begun(generation int) {
-	if generation > 1 {
+func (c *Client) begun(again bool) {
+	if again {
 		c.forgetUnheard()
 	}
-	c.tools.connected(generation)
 	if c.Verdict().Era == mcp.Legacy {
 		c.watch()
 	}

@@ -20,14 +20,14 @@ func (c *Client) stillRepeatable(ctx context.Context, edge transport.Edge, f *fa
 		return false
 	}
 	defer func() { <-c.tools.listing }()
-	if c.tools.repeatableAfter(name, f) {
+	if c.tools.repeatableSince(name, f.at) {
 		return true
 	}
 	if err := c.listTools(ctx, edge, &f.req.Meta); err != nil {
 		c.opts.Logger.Debug("a call is not made again: its tool cannot be looked up", "method", f.req.Method, "err", err)
 		return false
 	}
-	return c.tools.repeatableAfter(name, f)
+	return c.tools.repeatableSince(name, f.at)
 }
 
 // listTools learns what all pages of the list of tools say that a connection has for a

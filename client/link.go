@@ -35,8 +35,8 @@ type link struct {
 	dialer  dialer
 	healing Healing
 	teller  teller
-	begun   func(generation int) // called before calls may use a new connection
-	ctx     context.Context      // ends the link
+	begun   func(again bool) // called before calls may use a new connection
+	ctx     context.Context  // ends the link
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	wake    chan struct{} // holds a value if a call wants a connection at once
@@ -55,7 +55,7 @@ type link struct {
 	starts     int            // of the server in the last attempt that failed
 }
 
-func newLink(target Target, dial transport.DialOptions, o *Options, begun func(generation int)) *link {
+func newLink(target Target, dial transport.DialOptions, o *Options, begun func(again bool)) *link {
 	l := &link{
 		dialer: dialer{target: target, opts: dial}, healing: o.Healing, teller: teller{tell: o.State}, begun: begun,
 		wake: make(chan struct{}, 1), stale: make(chan struct{}, 1), changed: make(chan struct{}),
@@ -86,11 +86,11 @@ func (l *link) start(ctx context.Context) error {
 func (l *link) connected(edge transport.Edge) {
 	l.mu.Lock()
 	l.generation++
-	generation := l.generation
+	again := l.generation > 1
 	l.verdict = l.dialer.learn(edge)
 	l.starts = 0
 	l.mu.Unlock()
-	l.begun(generation)
+	l.begun(again)
 	select {
 	case <-l.stale: // it was about the last one
 	default:

@@ -47,7 +47,7 @@ func pages[Item, Page any](ctx context.Context, c *Client, method string, items 
 			asOf = c.tools.asOf()
 			raw, kept, err := c.page(ctx, method, cursor)
 			if kept {
-				asOf.count, asOf.connection = 0, 0
+				asOf.count = 0
 			}
 			return raw, err
 		}

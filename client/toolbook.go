@@ -24,13 +24,10 @@ type toolBook struct {
 }
 
 // A moment is when a list was asked for, in what counts for a toolBook. That of a list
-// out of the cache has no count and no connection.
+// out of the cache has no count.
 type moment struct {
-	changes int // how often the tools had changed, or the connection
-	unheard int // how often they may have changed while nobody listened
+	changes int // how often something had been forgotten
 	count   int // of such moments
-
-	connection int // its number
 }
 
 // Bounds of what is remembered. Further tools, and those with longer names, are not
@@ -69,7 +66,7 @@ func (b *toolBook) asOf() moment {
 	return b.now
 }
 
-// learn takes up what a list says, unless that may be known no more.
+// learn takes up what a list says, unless something was forgotten since.
 func (b *toolBook) learn(tools []mcp.Tool, asOf moment) {
 	may := make([]bool, len(tools))
 	for i := range tools {
@@ -90,7 +87,7 @@ func (b *toolBook) learn(tools []mcp.Tool, asOf moment) {
 		} else if _, known := b.tools[tool.Name]; known || len(b.tools) < maxToolBook {
 			b.tools[tool.Name] = asOf
 		}
-		if b.keep && b.now.unheard == asOf.unheard {
+		if b.keep {
 			b.learnOutput(tool)
 		}
 	}
@@ -124,21 +121,12 @@ func (b *toolBook) forget() {
 }
 
 // forgetOutputs forgets what may have changed while nobody listened: the server
-// may be another version of itself. What lists say of repeating is looked up again
-// before it counts.
+// may be another version of itself.
 func (b *toolBook) forgetOutputs() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.now.unheard++
-	b.outputs, b.bytes = make(map[string]*output), 0
-}
-
-// connected has no list count that an earlier connection was asked for.
-func (b *toolBook) connected(generation int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.now.changes++
-	b.now.connection = generation
+	b.outputs, b.bytes = make(map[string]*output), 0
 }
 
 // repeatable reports whether a tool may be called twice, as far as is known.
@@ -149,13 +137,13 @@ func (b *toolBook) repeatable(name string) bool {
 	return may
 }
 
-// repeatableAfter reports whether a list says so that was asked for after a call had
-// failed, or on a later connection, and that holds still.
-func (b *toolBook) repeatableAfter(name string, f *failure) bool {
+// repeatableSince reports whether a list says so that was asked for after a moment, and
+// of the connection that there is now.
+func (b *toolBook) repeatableSince(name string, since moment) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	asOf, may := b.tools[name]
-	return may && asOf.changes == b.now.changes && (asOf.count > f.at.count || asOf.connection > f.generation)
+	return may && asOf.count > since.count && asOf.changes == b.now.changes
 }
 
 // output returns a tool's output schema, nil if none is known.
