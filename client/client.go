@@ -66,6 +66,7 @@ func (c *Client) begun(again bool) {
 	if again {
 		c.forgetUnheard()
 	}
+	c.tools.connected()
 	if c.Verdict().Era == mcp.Legacy {
 		c.watch()
 	}

@@ -20,15 +20,25 @@ func (c *Client) stillRepeatable(ctx context.Context, edge transport.Edge, f *fa
 		return false
 	}
 	defer func() { <-c.tools.listing }()
-	if c.tools.repeatableSince(name, f.at) {
-		return true
+	for range maxLooks {
+		if c.tools.stillRepeatable(name, f) {
+			return true
+		}
+		before := c.tools.asOf()
+		if err := c.listTools(ctx, edge, &f.req.Meta); err != nil {
+			c.opts.Logger.Debug("a call is not made again: its tool cannot be looked up", "method", f.req.Method, "err", err)
+			return false
+		}
+		if c.tools.asOf().changes == before.changes {
+			break
+		}
 	}
-	if err := c.listTools(ctx, edge, &f.req.Meta); err != nil {
-		c.opts.Logger.Debug("a call is not made again: its tool cannot be looked up", "method", f.req.Method, "err", err)
-		return false
-	}
-	return c.tools.repeatableSince(name, f.at)
+	return c.tools.stillRepeatable(name, f)
 }
+
+// maxLooks is how often tools are listed that change meanwhile: a server that has just
+// started may tell of some that it has found.
+const maxLooks = 3
 
 // listTools learns what all pages of the list of tools say that a connection has for a
 // client.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport"
 )
 
 // oneTool is a page of a list that says of the tool again what hints say.
@@ -168,4 +169,39 @@ func TestHintsAreThoseOfTheCaller_P2(t *testing.T) {
 			t.Errorf("%v after %d attempts and lists of %q", err, attempts, asked)
 		}
 	})
+}
+
+// TestHintsThatChangeWhileTheyAreLookedUp_P2: a list that may be out of date when it comes
+// is asked for again, and not for ever.
+func TestHintsThatChangeWhileTheyAreLookedUp_P2(t *testing.T) {
+	for changes, want := range map[int]struct{ attempts, lists int }{0: {2, 2}, 2: {2, 4}, 100: {1, 4}} {
+		synctest.Test(t, func(t *testing.T) {
+			attempts, lists := 0, 0
+			s := newStation(mcp.Modern)
+			s.puppet = &puppet{dialed: func(context.Context, int, transport.DialOptions) (*fakeEdge, error) {
+				return newEdge(mcp.Modern, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+					switch req.Method {
+					case mcp.MethodListTools:
+						if lists++; lists > 1 && lists <= 1+changes {
+							s.tell(mcp.NotificationToolsListChanged, `{}`)
+						}
+						return mcp.RawResult([]byte(toolList)), nil
+					case mcp.MethodCallTool:
+						if attempts++; attempts > 1 {
+							return mcp.RawResult([]byte(`{"content":[]}`)), nil
+						}
+						return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+					}
+					return s.handle(ctx, req, caller)
+				}), nil
+			}}
+			c := connect(t, s, nil)
+			listen(t, c, tools)
+			list(t, c)
+			_, err := c.CallTool(t.Context(), "again", nil, nil)
+			if attempts != want.attempts || lists != want.lists || (err == nil) != (attempts == 2) {
+				t.Errorf("%d changes: %d attempts, %d lists, %v", changes, attempts, lists, err)
+			}
+		})
+	}
 }

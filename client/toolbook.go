@@ -26,8 +26,10 @@ type toolBook struct {
 // A moment is when a list was asked for, in what counts for a toolBook. That of a list
 // out of the cache has no count.
 type moment struct {
-	changes int // how often something had been forgotten
-	count   int // of such moments
+	connection int // its number
+	changes    int // how often the tools had changed, as far as that was heard
+	lapses     int // how often they may have while nobody listened
+	count      int // of such moments
 }
 
 // Bounds of what is remembered. Further tools, and those with longer names, are not
@@ -66,7 +68,8 @@ func (b *toolBook) asOf() moment {
 	return b.now
 }
 
-// learn takes up what a list says, unless something was forgotten since.
+// learn takes up what a list says, unless the tools have changed since, or the
+// connection has. Outputs it does not if they may have: a result would be refused.
 func (b *toolBook) learn(tools []mcp.Tool, asOf moment) {
 	may := make([]bool, len(tools))
 	for i := range tools {
@@ -74,7 +77,7 @@ func (b *toolBook) learn(tools []mcp.Tool, asOf moment) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.now.changes != asOf.changes {
+	if b.now.changes != asOf.changes || b.now.connection != asOf.connection {
 		return
 	}
 	for i := range tools {
@@ -87,7 +90,7 @@ func (b *toolBook) learn(tools []mcp.Tool, asOf moment) {
 		} else if _, known := b.tools[tool.Name]; known || len(b.tools) < maxToolBook {
 			b.tools[tool.Name] = asOf
 		}
-		if b.keep {
+		if b.keep && b.now.lapses == asOf.lapses {
 			b.learnOutput(tool)
 		}
 	}
@@ -125,7 +128,7 @@ func (b *toolBook) forget() {
 func (b *toolBook) forgetOutputs() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.now.changes++
+	b.now.lapses++
 	b.outputs, b.bytes = make(map[string]*output), 0
 }
 
@@ -137,13 +140,22 @@ func (b *toolBook) repeatable(name string) bool {
 	return may
 }
 
-// repeatableSince reports whether a list says so that was asked for after a moment, and
-// of the connection that there is now.
-func (b *toolBook) repeatableSince(name string, since moment) bool {
+// stillRepeatable reports whether a list of the connection that there is now says that a
+// tool may be called twice whose call has failed. If that was on the same connection, it
+// was asked for after that.
+func (b *toolBook) stillRepeatable(name string, f *failure) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	asOf, may := b.tools[name]
-	return may && asOf.count > since.count && asOf.changes == b.now.changes
+	return may && asOf.connection == b.now.connection &&
+		(asOf.connection > f.generation || asOf.count > f.at.count)
+}
+
+// connected says that there is another connection, or the first one.
+func (b *toolBook) connected() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now.connection++
 }
 
 // output returns a tool's output schema, nil if none is known.
