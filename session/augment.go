@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -60,7 +61,12 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 		_ = clock.stop(nil)
 		return result, false, err
 	}
-	defer func() { c.tasks.forget(t.task) }()
+	defer c.tasks.forget(t.task)
+	var beating sync.WaitGroup
+	defer beating.Wait()
+	if !req.Meta.ProgressToken.IsZero() {
+		beating.Go(func() { t.beat(clock) })
+	}
 	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
 	err = notRefused(err)
 	if err == nil || jsonrpc.FromPeer(err) {
@@ -153,4 +159,24 @@ func (t *awaitedTask) result(ctx context.Context, caller mcp.Caller) (mcp.Result
 		return mcp.Result{}, context.Cause(ctx)
 	}
 	return c.wire.Call(ctx, call, &req.Params, caller)
+}
+
+// beat tells the client now and then that the task goes on, until the clock ends, if
+// nobody else tells it anything. It does not while the client is being asked.
+func (t *awaitedTask) beat(clock *taskClock) {
+	ticker := time.NewTicker(taskHeartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-clock.ctx.Done():
+			return
+		}
+		if clock.stands() {
+			continue
+		}
+		if call, count, token := t.client.tasks.beat(t.task); call != nil {
+			call.Notify(newProgress(token, count, ""))
+		}
+	}
 }

@@ -579,6 +579,54 @@ func TestResultOfATaskThatGetsLost(t *testing.T) {
 	}
 }
 
+// TestAwaitedTaskGoesOn: its client hears so every ten seconds, unless the server tells it
+// of progress itself or it is being asked.
+func TestAwaitedTaskGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		l := newListener()
+		l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+			time.Sleep(time.Minute)
+			return mcp.RawResult([]byte(`{}`)), nil
+		}
+		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+		created := <-w.creating
+		answer(created, made)
+		waiting := <-w.waiting
+		told := func(after time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			for i := range want {
+				want[i] = `notifications/progress {"progressToken":"p","progress":` + want[i] + `}`
+			}
+			if got := l.told(); !slices.Equal(got, want) {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		status := `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`
+		told(9 * time.Second)
+		told(12*time.Second, "1", "2")
+		c.Notified(scan(t, status), nil) // after 21 s
+		told(0, "3")
+		told(11 * time.Second)
+		told(9*time.Second, "4")
+		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+		told(59 * time.Second)
+		told(10*time.Second, "5")
+		for _, progress := range []string{"5", "6"} {
+			c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":%s}}`, created.ID, progress)), nil)
+		}
+		told(time.Minute, "6")
+		answer(waiting, final)
+		<-r.done
+		if got := len(w.all("reply")); got != 1 {
+			t.Errorf("%d answers", got)
+		}
+	})
+}
+
 // TestRefusalOfATasksResult: errors that would have the call made again are not the call's,
 // whose task has begun.
 func TestRefusalOfATasksResult(t *testing.T) {
