@@ -149,6 +149,9 @@ func TestEarlyMessagesAreBounded(t *testing.T) {
 				answer(call, final)
 				<-r.done
 				other.stop()
+				if waiting, size, going := c.Early(); waiting+size+going > 0 {
+					t.Errorf("%d messages of %d bytes wait, %d go on", waiting, size, going)
+				}
 			})
 		})
 	}
