@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -103,10 +104,14 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 		return mcp.Result{}, err
 	}
 	life := strconv.AppendInt(nil, min(c.opts.MaxTaskWait, DefaultMaxTaskWait).Milliseconds(), 10)
-	result, call, err := c.sendTask(ctx, t.req, caller,
+	hearing := &hearingCaller{Caller: caller}
+	result, call, err := c.sendTask(ctx, t.req, hearing,
 		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
 	if err == nil {
 		t.task = newTask(t.req, &result, call)
+	}
+	if t.task != nil {
+		t.task.says = hearing.progress.Load()
 	}
 	if t.task == nil {
 		c.tasks.made(call, nil)
@@ -115,6 +120,20 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 		return mcp.Result{}, badInput(t.req.Method, "the server's result is a task without a usable id")
 	}
 	return result, err
+}
+
+// A hearingCaller knows whether the server has told it of progress.
+type hearingCaller struct {
+	mcp.Caller
+	progress atomic.Bool
+}
+
+// Notify implements [mcp.Caller].
+func (c *hearingCaller) Notify(ctx context.Context, n *mcp.Notification) error {
+	if n.Method == mcp.NotificationProgress {
+		c.progress.Store(true)
+	}
+	return c.Caller.Notify(ctx, n)
 }
 
 // await asks for the result, again if the answer gets lost on its way.

@@ -627,6 +627,27 @@ func TestAwaitedTaskGoesOn(t *testing.T) {
 	})
 }
 
+// TestProgressBeforeTheTask is the server's own, too: what we would tell besides could be less.
+func TestProgressBeforeTheTask_B139(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		l := newListener()
+		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+		created := <-w.creating
+		c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":5}}`, created.ID)), nil)
+		answer(created, made)
+		waiting := <-w.waiting
+		time.Sleep(time.Minute)
+		c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`), nil)
+		answer(waiting, final)
+		<-r.done
+		if got := l.told(); len(got) != 1 || !strings.Contains(got[0], `"progress":5`) {
+			t.Errorf("told %q", got)
+		}
+	})
+}
+
 // TestRefusalOfATasksResult: errors that would have the call made again are not the call's,
 // whose task has begun.
 func TestRefusalOfATasksResult(t *testing.T) {
