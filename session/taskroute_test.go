@@ -181,6 +181,37 @@ func TestTaskThatIsNotFound(t *testing.T) {
 	}
 }
 
+// TestTaskThatIsMadeWhileItIsLookedFor is who made it's.
+func TestTaskThatIsMadeWhileItIsLookedFor_TG2(t *testing.T) {
+	looking := make(chan *inflight.Call, 10)
+	c := toTasks(t, newWire(func(call *inflight.Call, method, _ string) {
+		if method == mcp.MethodCallTool {
+			answer(call, `{"task":{"taskId":"1"}}`)
+			return
+		}
+		looking <- call
+	}))
+	get := func(client string) *running {
+		return handle(t, c, of(client, mcp.MethodGetTask, `{"taskId":"1"}`), mcp.NoCaller{})
+	}
+	first := get("a")
+	call := receive(t, "the look", looking)
+	makeTaskOf(t, c, "b")
+	answer(call, "{}")
+	<-first.done
+	again := get("a")
+	<-again.done
+	if codeOf(again.err) != jsonrpc.CodeInvalidParams {
+		t.Errorf("got %v", again.err)
+	}
+	others := get("b")
+	answer(receive(t, "the look of who made it", looking), "{}")
+	<-others.done
+	if others.err != nil {
+		t.Errorf("got %v", others.err)
+	}
+}
+
 // TestTasksAreBounded: at the limits the client's own oldest is forgotten, or the
 // call refused before it is made, as long as all the others' clients are there.
 func TestTasksAreBounded(t *testing.T) {
