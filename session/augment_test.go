@@ -232,10 +232,12 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 				tasking(call, method, params)
 			})
 			c := toTasks(t, w)
-			_, err := c.Handle(t.Context(), toolNamed(modernRev, "plain", ""), mcp.NoCaller{})
-			wire, _ := errors.AsType[*jsonrpc.Error](err)
-			if got := len(w.all(mcp.MethodCallTool)); got != 1 || wire == nil || wire.Code != code {
-				t.Errorf("%d calls, %v", got, err)
+			for n := range 2 {
+				r := handle(t, c, toolNamed(modernRev, "plain", ""), mcp.NoCaller{})
+				receive(t, "the error", r.done)
+				if got := len(w.all(mcp.MethodCallTool)); got != n+1 || codeOf(r.err) != code {
+					t.Errorf("%d calls, %v", got, r.err)
+				}
 			}
 		}
 	})

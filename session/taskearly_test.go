@@ -183,6 +183,26 @@ func TestQuestionBetweenTwoWaits_B151(t *testing.T) {
 	})
 }
 
+// TestQuestionOfATaskThatIsGivenUp waits for no further wait.
+func TestQuestionOfATaskThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		r := handle(t, c, toolNamed(modernRev, "must", ""), newListener())
+		answer(<-w.creating, made)
+		call := <-w.waiting
+		call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted})
+		synctest.Wait()
+		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+		began := time.Now()
+		r.stop()
+		synctest.Wait()
+		if got := w.all("reply"); !slices.Equal(got, []string{`reply 1 {"action":"cancel"}`}) || time.Since(began) > 0 {
+			t.Errorf("answered %q", got)
+		}
+	})
+}
+
 // TestNewsForWhoWaitsForTheResult comes by that wait, whether the client listens to its
 // session or not: there it could come after the result.
 func TestNewsForWhoWaitsForTheResult(t *testing.T) {

@@ -183,32 +183,28 @@ func TestTaskThatIsNotFound(t *testing.T) {
 
 // TestTaskThatIsMadeWhileItIsLookedFor is who made it's.
 func TestTaskThatIsMadeWhileItIsLookedFor_TG2(t *testing.T) {
-	looking := make(chan *inflight.Call, 10)
+	looking := make(chan *inflight.Call, 1)
+	looks := 0
 	c := toTasks(t, newWire(func(call *inflight.Call, method, _ string) {
-		if method == mcp.MethodCallTool {
+		switch {
+		case method == mcp.MethodCallTool:
 			answer(call, `{"task":{"taskId":"1"}}`)
-			return
+		case looks == 0:
+			looks++
+			looking <- call
+		default:
+			answer(call, "{}")
 		}
-		looking <- call
 	}))
-	get := func(client string) *running {
-		return handle(t, c, of(client, mcp.MethodGetTask, `{"taskId":"1"}`), mcp.NoCaller{})
-	}
-	first := get("a")
+	first := handle(t, c, of("a", mcp.MethodGetTask, `{"taskId":"1"}`), mcp.NoCaller{})
 	call := receive(t, "the look", looking)
 	makeTaskOf(t, c, "b")
 	answer(call, "{}")
 	<-first.done
-	again := get("a")
-	<-again.done
-	if codeOf(again.err) != jsonrpc.CodeInvalidParams {
-		t.Errorf("got %v", again.err)
-	}
-	others := get("b")
-	answer(receive(t, "the look of who made it", looking), "{}")
-	<-others.done
-	if others.err != nil {
-		t.Errorf("got %v", others.err)
+	for client, code := range map[string]int{"a": jsonrpc.CodeInvalidParams, "b": 0} {
+		if _, err := c.Handle(t.Context(), of(client, mcp.MethodGetTask, `{"taskId":"1"}`), mcp.NoCaller{}); codeOf(err) != code {
+			t.Errorf("%s got %v", client, err)
+		}
 	}
 }
 
