@@ -207,7 +207,7 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 			w := newWire(func(call *inflight.Call, method, params string) {
 				switch {
 				case method == mcp.MethodListTools:
-					answer(call, `{"tools":[],"nextCursor":"for ever"}`)
+					answer(call, `{"tools":[{"name":"another"}],"nextCursor":"for ever"}`)
 				case method == mcp.MethodCallTool && !strings.Contains(params, `"task":{`):
 					refuse(call, code)
 				default:
