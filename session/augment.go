@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -60,7 +62,12 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 		_ = clock.stop(nil)
 		return result, false, err
 	}
-	defer func() { c.tasks.forget(t.task) }()
+	defer c.tasks.forget(t.task)
+	var beating sync.WaitGroup
+	defer beating.Wait()
+	if !req.Meta.ProgressToken.IsZero() {
+		beating.Go(func() { t.beat(clock) })
+	}
 	result, err = t.await(clock.ctx, &clockedCaller{caller, clock})
 	err = notRefused(err)
 	if err == nil || jsonrpc.FromPeer(err) {
@@ -97,10 +104,14 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 		return mcp.Result{}, err
 	}
 	life := strconv.AppendInt(nil, min(c.opts.MaxTaskWait, DefaultMaxTaskWait).Milliseconds(), 10)
-	result, call, err := c.sendTask(ctx, t.req, caller,
+	hearing := &hearingCaller{Caller: caller}
+	result, call, err := c.sendTask(ctx, t.req, hearing,
 		jsonrpc.Edit{Name: "task", Value: append(append([]byte(`{"ttl":`), life...), '}')})
 	if err == nil {
 		t.task = newTask(t.req, &result, call.id)
+	}
+	if t.task != nil {
+		t.task.says = hearing.progress.Load()
 	}
 	if t.task == nil {
 		c.tasks.made(call.id, nil)
@@ -109,6 +120,20 @@ func (t *awaitedTask) create(ctx context.Context, caller mcp.Caller) (mcp.Result
 		return mcp.Result{}, badInput(t.req.Method, "the server's result is a task without a usable id")
 	}
 	return result, err
+}
+
+// A hearingCaller knows whether the server has told it of progress.
+type hearingCaller struct {
+	mcp.Caller
+	progress atomic.Bool
+}
+
+// Notify implements [mcp.Caller].
+func (c *hearingCaller) Notify(ctx context.Context, n *mcp.Notification) error {
+	if n.Method == mcp.NotificationProgress {
+		c.progress.Store(true)
+	}
+	return c.Caller.Notify(ctx, n)
 }
 
 // await asks for the result, again if the answer gets lost on its way.
@@ -153,4 +178,24 @@ func (t *awaitedTask) result(ctx context.Context, caller mcp.Caller) (mcp.Result
 		return mcp.Result{}, context.Cause(ctx)
 	}
 	return c.wire.Call(ctx, call, &req.Params, caller)
+}
+
+// beat tells the client now and then that the task goes on, until the clock ends, if
+// nobody else tells it anything. It does not while the client is being asked.
+func (t *awaitedTask) beat(clock *taskClock) {
+	ticker := time.NewTicker(taskHeartbeat)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-clock.ctx.Done():
+			return
+		}
+		if clock.stands() {
+			continue
+		}
+		if call, count, token := t.client.tasks.beat(t.task); call != nil {
+			call.Notify(newProgress(token, count, ""))
+		}
+	}
 }

@@ -207,7 +207,7 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 			w := newWire(func(call *inflight.Call, method, params string) {
 				switch {
 				case method == mcp.MethodListTools:
-					answer(call, `{"tools":[],"nextCursor":"for ever"}`)
+					answer(call, `{"tools":[{"name":"another"}],"nextCursor":"for ever"}`)
 				case method == mcp.MethodCallTool && !strings.Contains(params, `"task":{`):
 					refuse(call, code)
 				default:
@@ -232,10 +232,12 @@ func TestHowItIsKnownWhichToolsMustBeTasks_P2(t *testing.T) {
 				tasking(call, method, params)
 			})
 			c := toTasks(t, w)
-			_, err := c.Handle(t.Context(), toolNamed(modernRev, "plain", ""), mcp.NoCaller{})
-			wire, _ := errors.AsType[*jsonrpc.Error](err)
-			if got := len(w.all(mcp.MethodCallTool)); got != 1 || wire == nil || wire.Code != code {
-				t.Errorf("%d calls, %v", got, err)
+			for n := range 2 {
+				r := handle(t, c, toolNamed(modernRev, "plain", ""), mcp.NoCaller{})
+				receive(t, "the error", r.done)
+				if got := len(w.all(mcp.MethodCallTool)); got != n+1 || codeOf(r.err) != code {
+					t.Errorf("%d calls, %v", got, r.err)
+				}
 			}
 		}
 	})
@@ -595,6 +597,75 @@ func TestResultOfATaskThatGetsLost(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAwaitedTaskGoesOn: its client hears so every ten seconds, unless the server tells it
+// of progress itself or it is being asked.
+func TestAwaitedTaskGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		l := newListener()
+		l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+			time.Sleep(time.Minute)
+			return mcp.RawResult([]byte(`{}`)), nil
+		}
+		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+		created := <-w.creating
+		answer(created, made)
+		waiting := <-w.waiting
+		told := func(after time.Duration, want ...string) {
+			t.Helper()
+			time.Sleep(after)
+			synctest.Wait()
+			for i := range want {
+				want[i] = `notifications/progress {"progressToken":"p","progress":` + want[i] + `}`
+			}
+			if got := l.told(); !slices.Equal(got, want) {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		status := `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`
+		told(9 * time.Second)
+		told(12*time.Second, "1", "2")
+		c.Notified(scan(t, status), nil) // after 21 s
+		told(0, "3")
+		told(11 * time.Second)
+		told(9*time.Second, "4")
+		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+		told(59 * time.Second)
+		told(10*time.Second, "5")
+		for _, progress := range []string{"5", "6"} {
+			c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":%s}}`, created.ID, progress)), nil)
+		}
+		told(time.Minute, "6")
+		answer(waiting, final)
+		<-r.done
+		if got := len(w.all("reply")); got != 1 {
+			t.Errorf("%d answers", got)
+		}
+	})
+}
+
+// TestProgressBeforeTheTask is the server's own, too: what we would tell besides could be less.
+func TestProgressBeforeTheTask_B139(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		l := newListener()
+		r := handle(t, c, toolNamed(modernRev, "must", ""), l)
+		created := <-w.creating
+		c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":5}}`, created.ID)), nil)
+		answer(created, made)
+		waiting := <-w.waiting
+		time.Sleep(time.Minute)
+		c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working"}}`), nil)
+		answer(waiting, final)
+		<-r.done
+		if got := l.told(); len(got) != 1 || !strings.Contains(got[0], `"progress":5`) {
+			t.Errorf("told %q", got)
+		}
+	})
 }
 
 // TestRefusalOfATasksResult: errors that would have the call made again are not the call's,

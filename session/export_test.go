@@ -41,6 +41,14 @@ func (c *Client) Tasks() int {
 	return len(c.tasks.byID)
 }
 
+// Early returns how many messages about tasks wait, their bytes, and what messages are about
+// that go on.
+func (c *Client) Early() (waiting, size, going int) {
+	c.tasks.mu.Lock()
+	defer c.tasks.mu.Unlock()
+	return len(c.tasks.waiting), c.tasks.size, len(c.tasks.going)
+}
+
 // LateStep is how long a call waits at a time for late log messages, LateWait how long in
 // all, and MaxVain how many do so in vain.
 const (

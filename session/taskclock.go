@@ -80,6 +80,13 @@ func (c *taskClock) resume() {
 	}
 }
 
+// stands reports whether a question is open.
+func (c *taskClock) stands() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open > 0
+}
+
 // A clockedCaller is a caller whose questions stop the clock.
 type clockedCaller struct {
 	mcp.Caller

@@ -149,6 +149,9 @@ func TestEarlyMessagesAreBounded(t *testing.T) {
 				answer(call, final)
 				<-r.done
 				other.stop()
+				if waiting, size, going := c.Early(); waiting+size+going > 0 {
+					t.Errorf("%d messages of %d bytes wait, %d go on", waiting, size, going)
+				}
 			})
 		})
 	}
@@ -177,6 +180,26 @@ func TestQuestionBetweenTwoWaits_B151(t *testing.T) {
 		}
 		answer(call, final)
 		<-r.done
+	})
+}
+
+// TestQuestionOfATaskThatIsGivenUp waits for no further wait.
+func TestQuestionOfATaskThatIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		r := handle(t, c, toolNamed(modernRev, "must", ""), newListener())
+		answer(<-w.creating, made)
+		call := <-w.waiting
+		call.Finish(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted})
+		synctest.Wait()
+		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{`+related+`}}`), nil)
+		began := time.Now()
+		r.stop()
+		synctest.Wait()
+		if got := w.all("reply"); !slices.Equal(got, []string{`reply 1 {"action":"cancel"}`}) || time.Since(began) > 0 {
+			t.Errorf("answered %q", got)
+		}
 	})
 }
 

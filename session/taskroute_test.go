@@ -181,6 +181,33 @@ func TestTaskThatIsNotFound(t *testing.T) {
 	}
 }
 
+// TestTaskThatIsMadeWhileItIsLookedFor is who made it's.
+func TestTaskThatIsMadeWhileItIsLookedFor_TG2(t *testing.T) {
+	looking := make(chan *inflight.Call, 1)
+	looks := 0
+	c := toTasks(t, newWire(func(call *inflight.Call, method, _ string) {
+		switch {
+		case method == mcp.MethodCallTool:
+			answer(call, `{"task":{"taskId":"1"}}`)
+		case looks == 0:
+			looks++
+			looking <- call
+		default:
+			answer(call, "{}")
+		}
+	}))
+	first := handle(t, c, of("a", mcp.MethodGetTask, `{"taskId":"1"}`), mcp.NoCaller{})
+	call := receive(t, "the look", looking)
+	makeTaskOf(t, c, "b")
+	answer(call, "{}")
+	<-first.done
+	for client, code := range map[string]int{"a": jsonrpc.CodeInvalidParams, "b": 0} {
+		if _, err := c.Handle(t.Context(), of(client, mcp.MethodGetTask, `{"taskId":"1"}`), mcp.NoCaller{}); codeOf(err) != code {
+			t.Errorf("%s got %v", client, err)
+		}
+	}
+}
+
 // TestTasksAreBounded: at the limits the client's own oldest is forgotten, or the
 // call refused before it is made, as long as all the others' clients are there.
 func TestTasksAreBounded(t *testing.T) {

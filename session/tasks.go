@@ -51,6 +51,7 @@ type knownTask struct {
 	awaiting *inflight.Call // that call of ours, if it is in flight
 	over     time.Time      // its time to live; zero for no end
 	progress float64        // that the client was told last, if we await the task
+	told     time.Time      // when
 	says     bool           // the server tells progress itself
 }
 
@@ -295,8 +296,25 @@ func (k *knownTasks) count(id string) (float64, jsonrpc.ID) {
 	if t == nil || t.says {
 		return 0, jsonrpc.ID{}
 	}
+	return t.rise(), t.token
+}
+
+// rise counts one more. k.mu is held.
+func (t *knownTask) rise() float64 {
 	t.progress++
-	return t.progress, t.token
+	t.told = time.Now()
+	return t.progress
+}
+
+// beat returns what the client of an awaited task is told of which there is no news, and
+// the call by which, nil if there has been some not long ago.
+func (k *knownTasks) beat(t *knownTask) (call *inflight.Call, count float64, token jsonrpc.ID) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if t.says || t.awaiting == nil || time.Since(t.told) < taskHeartbeat {
+		return nil, 0, jsonrpc.ID{}
+	}
+	return t.awaiting, t.rise(), t.token
 }
 
 // givenToServer keeps which client has made a task for the server. Of two clients

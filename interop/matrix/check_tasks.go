@@ -213,11 +213,11 @@ func checkTaskProgress(ctx context.Context, c *cell) error {
 		return err
 	}
 	got, err := t.end(ctx, id)
-	want := ""
+	var want strings.Builder
 	for i, state := range workStates {
-		want += fmt.Sprintf(`{"progressToken":"of it","progress":%d,"message":%q}`, i+1, state)
+		fmt.Fprintf(&want, `{"progressToken":"of it","progress":%d,"message":%q}`, i+1, state)
 	}
-	return errors.Join(err, differ("the result", got, "it is done"), differ("the progress", w.came[mcp.NotificationProgress], want))
+	return errors.Join(err, differ("the result", got, "it is done"), differ("the progress", w.came[mcp.NotificationProgress], want.String()))
 }
 
 // checkTaskStates is instead of checkTaskProgress: a client looks for itself, and who has
