@@ -92,7 +92,8 @@ func (c *Client) follow(method string, ask func(cursor mcp.JSON) ([]byte, error)
 // readPage decodes a page of a list. An item that cannot be read is left out: it is
 // not to hide the others.
 func readPage[Item any](c *Client, method string, raw []byte, page any) error {
-	err := json.Unmarshal(raw, page)
+	result := mcp.RawResult(raw)
+	err := result.Decode(page)
 	if err == nil {
 		return nil
 	}
@@ -115,8 +116,8 @@ func readPage[Item any](c *Client, method string, raw []byte, page any) error {
 		return badReply(method, err)
 	}
 	readable = append(readable, ']')
-	rest := jsonrpc.AppendEdited(nil, &whole, jsonrpc.Edit{Name: member, Value: readable})
-	if json.Unmarshal(rest, page) != nil {
+	rest := mcp.RawResult(jsonrpc.AppendEdited(nil, &whole, jsonrpc.Edit{Name: member, Value: readable}))
+	if rest.Decode(page) != nil {
 		return badReply(method, err)
 	}
 	return nil

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -12,12 +13,42 @@ import (
 // Decode decodes the result into v, a pointer to one of this package's result types
 // or to any other type, by encoding/json's rules. The result's bytes have been
 // found valid before, so that the texts of a CallToolResult are passed over once
-// rather than several times.
+// rather than several times. Caching hints that are none are left out, since they are
+// not to hide what they are about.
 func (r *Result) Decode(v any) error {
 	if call, ok := v.(*CallToolResult); ok {
 		return call.read(&r.Value)
 	}
-	return json.Unmarshal(r.Raw(), v)
+	err := json.Unmarshal(r.Raw(), v)
+	if err == nil {
+		return nil
+	}
+	if edits := mendedHints(&r.Value); len(edits) > 0 {
+		return json.Unmarshal(jsonrpc.AppendEdited(nil, &r.Value, edits...), v)
+	}
+	return err
+}
+
+// mendedHints returns edits of caching hints that have another type, or another form:
+// 6e4 is a number of milliseconds, too.
+func mendedHints(result *jsonrpc.Value) (edits []jsonrpc.Edit) {
+	const most = 1 << 53 // what a float64 can tell apart
+	if raw, ok := result.Lookup("ttlMs"); ok && !isInteger(raw) {
+		edit := jsonrpc.Edit{Name: "ttlMs", Value: []byte("null")} // which undoes what was read of it
+		if ms, err := strconv.ParseFloat(string(raw), 64); err == nil && ms >= 0 && ms < most {
+			edit.Value = strconv.AppendInt(nil, int64(ms), 10)
+		}
+		edits = append(edits, edit)
+	}
+	if raw, ok := result.Lookup("cacheScope"); ok && raw[0] != '"' {
+		edits = append(edits, jsonrpc.Edit{Name: "cacheScope", Value: []byte("null")})
+	}
+	return edits
+}
+
+func isInteger(raw []byte) bool {
+	_, err := strconv.ParseInt(string(raw), 10, 64)
+	return err == nil
 }
 
 // read decodes raw, in which duplicate members of values that are kept as they are
