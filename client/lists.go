@@ -94,7 +94,8 @@ func (c *Client) follow(method string, ask func(cursor mcp.JSON) ([]byte, error)
 // readPage decodes a page of a list. An item that cannot be read is left out: it is
 // not to hide the others.
 func readPage[Item any](c *Client, method string, raw []byte, page any) error {
-	err := mcp.JSON(raw).Decode(page)
+	result := mcp.RawResult(raw)
+	err := result.Decode(page)
 	if err == nil {
 		return nil
 	}
@@ -117,8 +118,8 @@ func readPage[Item any](c *Client, method string, raw []byte, page any) error {
 		return badReply(method, err)
 	}
 	readable = append(readable, ']')
-	rest := jsonrpc.AppendEdited(nil, &whole, jsonrpc.Edit{Name: member, Value: readable})
-	if mcp.JSON(rest).Decode(page) != nil {
+	rest := mcp.RawResult(jsonrpc.AppendEdited(nil, &whole, jsonrpc.Edit{Name: member, Value: readable}))
+	if rest.Decode(page) != nil {
 		return badReply(method, err)
 	}
 	return nil

@@ -535,3 +535,68 @@ func TestPagesOfAnExtension_B142(t *testing.T) {
 		})
 	}
 }
+
+// TestServerWhoseListsDoNotLastIsNotListenedTo: there is nothing that could change.
+func TestServerWhoseListsDoNotLastIsNotListenedTo_B155(t *testing.T) {
+	for _, hints := range []string{``, `,"ttlMs":0`, `,"ttlMs":-1`, `,"ttlMs":"60000"`} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBook(mcp.Modern, func(string) string { return hints })
+			c := connect(t, b, nil)
+			for range 2 {
+				if _, err := prompts(t, c); err != nil {
+					t.Fatal(err)
+				}
+				pass(time.Minute)
+			}
+			if n := len(b.requests()); n != 0 {
+				t.Errorf("with %s it was asked to be listened to %d times", hints, n)
+			}
+		})
+	}
+}
+
+// TestKeptPagesAreBounded: by how many there are, and how large they are.
+func TestKeptPagesAreBounded_B155(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		fill int // second pages that are kept before
+		size int // bytes of each
+		kept bool
+	}{
+		{"few", client.MaxCached - 1, 1, true},
+		{"many", client.MaxCached, 1, false},
+		{"small", 2, client.MaxCachedBytes / 4, true},
+		{"large", 3, client.MaxCachedBytes/3 - 1000, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				second := 0
+				b := newBook(mcp.Modern, func(cursor string) string {
+					if cursor != "" {
+						return `,"ttlMs":6000000,"x":"` + strings.Repeat("x", tt.size) + `"`
+					}
+					return fmt.Sprintf(`,"nextCursor":"%d"`, second)
+				})
+				c := connect(t, b, nil)
+				list := func() (asked int) {
+					before := b.pages
+					if _, err := prompts(t, c); err != nil {
+						t.Fatal(err)
+					}
+					synctest.Wait()
+					return b.pages - before
+				}
+				list() // has the client listen
+				for range tt.fill {
+					second++
+					list()
+				}
+				second++
+				list()
+				if asked := list(); asked == 1 != tt.kept {
+					t.Errorf("of two pages %d are asked for again", asked)
+				}
+			})
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -31,6 +32,7 @@ type branch struct {
 	ctx      context.Context // of this one branch
 	cancel   context.CancelFunc
 
+	strict  atomic.Bool // the backend has refused resources of the filter
 	once    sync.Once
 	settled chan struct{} // closed when the backend has acknowledged, or an attempt has failed
 
@@ -102,6 +104,7 @@ func (br *branch) keep() {
 // those that it does not list, then all. It reports whether there is something left to
 // listen for.
 func (br *branch) less(f *mcp.Filter) bool {
+	br.strict.Store(true)
 	switch n := len(f.ResourceSubscriptions); {
 	case n == 0:
 		return false
@@ -111,6 +114,15 @@ func (br *branch) less(f *mcp.Filter) bool {
 		f.ResourceSubscriptions = nil
 	}
 	return !f.Empty() || f.Session
+}
+
+// covers reports whether there is nothing new in a filter and in what of it the backend
+// lists, which it may have refused before.
+func (br *branch) covers(f *mcp.Filter, sure []string) bool {
+	if br.strict.Load() && hasMore(sure, br.sure) {
+		return false
+	}
+	return !hasMore(f.ResourceSubscriptions, br.filter.ResourceSubscriptions)
 }
 
 func (br *branch) settle() { br.once.Do(func() { close(br.settled) }) }

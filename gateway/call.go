@@ -29,9 +29,9 @@ func (g *Gateway) call(ctx context.Context, req *mcp.Request, caller mcp.Caller,
 		return mcp.Result{}, err
 	}
 	if r.key == nil {
-		return g.exchange(ctx, r.backend, req, caller, name)
+		return g.exchange(ctx, r.backend, attempt{req, caller}, name)
 	}
-	return g.exchange(ctx, r.backend, req, caller, name, jsonrpc.Edit{Name: "name", Value: r.key})
+	return g.exchange(ctx, r.backend, attempt{req, caller}, name, jsonrpc.Edit{Name: "name", Value: r.key})
 }
 
 // deliver gives a request to a backend, with edits of its params.

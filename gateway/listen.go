@@ -134,8 +134,7 @@ func (l *listener) branch() {
 	for _, b := range backends {
 		filter, sure := l.share(v, b, owners)
 		old := l.branches[b]
-		if old != nil && !hasMore(filter.ResourceSubscriptions, old.filter.ResourceSubscriptions) ||
-			filter.Empty() && !filter.Session {
+		if old != nil && old.covers(&filter, sure) || filter.Empty() && !filter.Session {
 			continue
 		}
 		if old != nil {

@@ -189,6 +189,10 @@ func TestErrorOfAStrangerEndsNoSearch(t *testing.T) {
 	if wire := jsonrpc.ToWire(err); wire.Message != "Unknown resource" {
 		t.Errorf("what nobody has: %v", err)
 	}
+	b.fail(mcp.MethodReadResource, errCrashed)
+	if _, err := g.Handle(t.Context(), request(mcp.MethodReadResource, `{"uri":"x:/2"}`), mcp.NoCaller{}); !errors.Is(err, errCrashed) {
+		t.Errorf("what one that is dead may have: %v", err)
+	}
 }
 
 // TestCancellationReachesItsBackendOnly and that at once.

@@ -178,3 +178,39 @@ func TestSecondAcknowledgementMeansNothing(t *testing.T) {
 		events.none(t)
 	})
 }
+
+// TestStrictBackendIsWatchedForWhatItListsLater: it has refused that before.
+func TestStrictBackendIsWatchedForWhatItListsLater_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, strict := newFake(), newFake()
+		newRadio(one)
+		radio := newRadio(strict)
+		has := false
+		strict.handle(mcp.MethodListen, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			if filter, _ := mcp.ReadFilter(&req.Params); len(filter.ResourceSubscriptions) > 0 && !has {
+				return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "unknown resource")
+			}
+			return radio.handle(ctx, req, caller)
+		})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "strict": strict})
+		events, stop := listen(t, g, modern, `{"promptsListChanged":true,"resourceSubscriptions":["x:1"]}`)
+		defer stop()
+		<-radio.calls
+		has = true
+		strict.answer(mcp.MethodListResources, `{"resources":[{"uri":"x:1","name":"r"}]}`)
+		list(t, g, mcp.MethodListResources, "resources", "uri")
+		synctest.Wait()
+		if len(radio.calls) != 1 {
+			t.Fatal("it is not listened to anew")
+		}
+		h := <-radio.calls
+		events.wantOf(t, mcp.NotificationPromptsListChanged, mcp.NotificationResourceUpdated+" x:1")
+		h.tell(t, updated("x:1"))
+		events.want(t, mcp.NotificationResourceUpdated+" x:1")
+		list(t, g, mcp.MethodListResources, "resources", "uri")
+		synctest.Wait()
+		if len(radio.calls) != 0 {
+			t.Error("it is listened to anew for nothing")
+		}
+	})
+}

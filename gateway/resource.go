@@ -25,7 +25,7 @@ func (g *Gateway) read(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 		return mcp.Result{}, jsonrpc.Errorf(jsonrpc.CodeInvalidParams, "Invalid params: uri must be a string")
 	}
 	v := g.viewOf(&req.Meta)
-	a := &attempt{req, caller}
+	a := attempt{req, caller}
 	retry := isRetry(&req.Params)
 	if b := g.foundAt(v, uri); b != nil && retry {
 		return g.readAt(ctx, v, uri, b, a)
@@ -49,8 +49,8 @@ func (g *Gateway) read(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 
 // readAt reads a resource at the backend that has it. One that needs input is where the
 // retry goes, even if another one lists the resource by then.
-func (g *Gateway) readAt(ctx context.Context, v *view, uri string, b *backend, a *attempt) (mcp.Result, error) {
-	result, err := g.exchange(ctx, b, a.req, a.caller, uri)
+func (g *Gateway) readAt(ctx context.Context, v *view, uri string, b *backend, a attempt) (mcp.Result, error) {
+	result, err := g.exchange(ctx, b, a, uri)
 	switch {
 	case err == nil && result.Type() == mcp.InputRequired:
 		g.learnOwner(v, uri, b)
@@ -85,7 +85,7 @@ func (g *Gateway) foundAt(v *view, uri string) *backend {
 	return v.trail.found[uri]
 }
 
-// An attempt is a request that may be made at several backends.
+// An attempt is a request and its Caller.
 type attempt struct {
 	req    *mcp.Request
 	caller mcp.Caller
@@ -94,7 +94,7 @@ type attempt struct {
 // try reads a resource at one backend after the other, until one has it. One whose
 // template it fits, and that cannot read it, has it; from another one that may be how it
 // says that it has not.
-func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []candidate, a *attempt) (mcp.Result, error) {
+func (g *Gateway) try(ctx context.Context, v *view, uri string, candidates []candidate, a attempt) (mcp.Result, error) {
 	failure, known := unknown(resources, uri), missing
 	for i, c := range candidates {
 		result, begun, err := g.tryOne(ctx, c.backend, uri, i == len(candidates)-1, a)
@@ -132,9 +132,9 @@ func whatSays(err error) int {
 
 // tryOne reads a resource at one backend, for which it has tryWait unless it is the last
 // one. Begun says that nobody else is to be asked.
-func (g *Gateway) tryOne(ctx context.Context, b *backend, uri string, last bool, a *attempt) (result mcp.Result, begun bool, err error) {
+func (g *Gateway) tryOne(ctx context.Context, b *backend, uri string, last bool, a attempt) (result mcp.Result, begun bool, err error) {
 	if last {
-		result, err = g.exchange(ctx, b, a.req, a.caller, uri)
+		result, err = g.exchange(ctx, b, a, uri)
 		return result, false, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -142,7 +142,7 @@ func (g *Gateway) tryOne(ctx context.Context, b *backend, uri string, last bool,
 	timer := time.AfterFunc(tryWait, func() { cancel(context.DeadlineExceeded) })
 	defer timer.Stop()
 	t := &trial{relay: relay{a.caller}, keep: func() { timer.Stop() }}
-	result, err = g.exchange(ctx, b, a.req, t, uri)
+	result, err = g.exchange(ctx, b, attempt{a.req, t}, uri)
 	return result, t.begun.Load(), err
 }
 

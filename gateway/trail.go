@@ -50,13 +50,13 @@ func errOtherAsked() error {
 
 // exchange is deliver for requests that may need input; name is the member of params that
 // says what they are for.
-func (g *Gateway) exchange(ctx context.Context, b *backend, req *mcp.Request, caller mcp.Caller, name string, edits ...jsonrpc.Edit) (mcp.Result, error) {
-	if isRetry(&req.Params) && !g.mayRetry(req, name, b) {
+func (g *Gateway) exchange(ctx context.Context, b *backend, a attempt, name string, edits ...jsonrpc.Edit) (mcp.Result, error) {
+	if isRetry(&a.req.Params) && !g.mayRetry(a.req, name, b) {
 		return mcp.Result{}, errOtherAsked()
 	}
-	result, err := g.deliver(ctx, b, req, caller, edits...)
+	result, err := g.deliver(ctx, b, a.req, a.caller, edits...)
 	if err == nil && result.Type() == mcp.InputRequired {
-		v, key := g.viewOf(&req.Meta), askedKey(req.Method, name)
+		v, key := g.viewOf(&a.req.Meta), askedKey(a.req.Method, name)
 		g.mu.Lock()
 		remember(v.trail.asked, key, b.id)
 		g.mu.Unlock()

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/internal/lenient"
@@ -14,12 +15,42 @@ import (
 // or to any other type, by encoding/json's rules, save that integers may be written
 // as 1.0 and 1e3, and an empty object as []. The result's bytes have been found valid
 // before, so that the texts of a CallToolResult are passed over once rather than
-// several times.
+// several times. Caching hints that are none are left out, since they are not to hide
+// what they are about.
 func (r *Result) Decode(v any) error {
 	if call, ok := v.(*CallToolResult); ok {
 		return call.read(&r.Value)
 	}
-	return decode(r.Raw(), v)
+	err := decode(r.Raw(), v)
+	if err == nil {
+		return nil
+	}
+	if edits := mendedHints(&r.Value); len(edits) > 0 {
+		return decode(jsonrpc.AppendEdited(nil, &r.Value, edits...), v)
+	}
+	return err
+}
+
+// mendedHints returns edits of caching hints that have another type, or another form:
+// 6e4 is a number of milliseconds, too.
+func mendedHints(result *jsonrpc.Value) (edits []jsonrpc.Edit) {
+	const most = 1 << 53 // what a float64 can tell apart
+	if raw, ok := result.Lookup("ttlMs"); ok && !isInteger(raw) {
+		edit := jsonrpc.Edit{Name: "ttlMs", Value: []byte("null")} // which undoes what was read of it
+		if ms, err := strconv.ParseFloat(string(raw), 64); err == nil && ms >= 0 && ms < most {
+			edit.Value = strconv.AppendInt(nil, int64(ms), 10)
+		}
+		edits = append(edits, edit)
+	}
+	if raw, ok := result.Lookup("cacheScope"); ok && raw[0] != '"' {
+		edits = append(edits, jsonrpc.Edit{Name: "cacheScope", Value: []byte("null")})
+	}
+	return edits
+}
+
+func isInteger(raw []byte) bool {
+	_, err := strconv.ParseInt(string(raw), 10, 64)
+	return err == nil
 }
 
 // decode decodes what a peer has written: "60000.0" is an integer to whoever checks it

@@ -154,3 +154,34 @@ func BenchmarkDecodeToolResult(b *testing.B) {
 		})
 	}
 }
+
+// TestHintsThatAreNoneHideNothing: what they are about is read all the same.
+func TestHintsThatAreNoneHideNothing(t *testing.T) {
+	ms := func(n int64) *int64 { return &n }
+	for hints, want := range map[string]mcp.CacheHints{
+		`"ttlMs":60000,"cacheScope":"public"`: {TTLMs: ms(60000), CacheScope: mcp.Public},
+		`"ttlMs":6e4,"cacheScope":"public"`:   {TTLMs: ms(60000), CacheScope: mcp.Public},
+		`"ttlMs":1.5`:                         {TTLMs: ms(1)},
+		`"ttlMs":-1`:                          {TTLMs: ms(-1)},
+		`"ttlMs":-1.5`:                        {},
+		`"ttlMs":1e300`:                       {},
+		`"ttlMs":99999999999999999999999`:     {},
+		`"ttlMs":"60000","cacheScope":true`:   {},
+		`"ttlMs":null,"cacheScope":null`:      {},
+		`"ttlMs":5,"cacheScope":["public"]`:   {TTLMs: ms(5)},
+	} {
+		result := mcp.RawResult([]byte(`{"tools":[{"name":"x"}],"other":1,` + hints + `}`))
+		var page mcp.ListToolsResult
+		if err := result.Decode(&page); err != nil || len(page.Tools) != 1 || string(page.Extra["other"]) != "1" {
+			t.Errorf("with %s there are %d tools, %v", hints, len(page.Tools), err)
+		}
+		if diff := cmp.Diff(want, page.CacheHints); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", hints, diff)
+		}
+	}
+	var page mcp.ListToolsResult
+	result := mcp.RawResult([]byte(`{"tools":7,"ttlMs":"x"}`))
+	if err := result.Decode(&page); err == nil {
+		t.Error("a list that is none is read")
+	}
+}
