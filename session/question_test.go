@@ -370,6 +370,23 @@ func TestRootsAreOfferedToWhoListensMeanwhile_B041(t *testing.T) {
 	}
 }
 
+// TestRootsAreNotOfferedForNothing_B041: nobody has begun to listen since the server asked,
+// and it would ask again for ever.
+func TestRootsAreNotOfferedForNothing_B041(t *testing.T) {
+	w := newWire(nil)
+	c := connected(t, w, asksEverything)
+	l, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.Result{}, mcp.ErrCannotAsk }
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
+	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 error -32603"}) {
+		t.Errorf("answered %q", got)
+	}
+	r.stop()
+	if got := w.all(mcp.NotificationRootsListChanged); len(got) > 0 {
+		t.Errorf("sent %q", got)
+	}
+}
+
 // TestRootsAreOfferedAgain_B041: many servers ask for the roots right after the
 // handshake, when the client cannot be asked yet, and never again unless told.
 func TestRootsAreOfferedAgain_B041(t *testing.T) {
