@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -188,6 +189,9 @@ func TestRootsOfWhomCannotBeTold_B151(t *testing.T) {
 			c.Asked(t.Context(), ask(t, "7", mcp.MethodListRoots), nil)
 			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 7 " + tt.want}) {
 				t.Errorf("answered %q", got)
+			}
+			if refused := strings.HasPrefix(tt.want, "error"); (c.Unattributed() == 1) != refused {
+				t.Errorf("%d were refused", c.Unattributed())
 			}
 		})
 	}
