@@ -197,6 +197,25 @@ func TestRootsOfWhomCannotBeTold_B151(t *testing.T) {
 	}
 }
 
+// TestRootsThatWereRefusedAreOffered_B041: to the server, once somebody can be asked.
+func TestRootsThatWereRefusedAreOffered_B041(t *testing.T) {
+	for method, offered := range map[string]int{mcp.MethodListRoots: 1, mcp.MethodElicit: 0} {
+		w, started := held()
+		c := connected(t, w, asksEverything)
+		for _, client := range []string{"a", "b"} {
+			defer handle(t, c, toolCall(legacyMeta(client, "")), answering(client)).stop()
+			receive(t, "the call", started)
+		}
+		c.Asked(t.Context(), ask(t, "7", method), nil)
+		w.await(t, 1, "reply 7 error -32603")
+		_, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+		r.stop()
+		if got := w.all(mcp.NotificationRootsListChanged); len(got) != offered {
+			t.Errorf("%s: told %q", method, got)
+		}
+	}
+}
+
 // TestQuestionAfterTheAnswer_B151: on the stream of a call that has its response it is
 // nobody's, whoever else could be asked.
 func TestQuestionAfterTheAnswer_B151(t *testing.T) {
