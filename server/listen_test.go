@@ -259,6 +259,26 @@ func TestListensAreBounded_TK1(t *testing.T) {
 	})
 }
 
+func TestListenersThatEndLeaveTheOthers(t *testing.T) {
+	for ends := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			s := watched(nil)
+			var all []*listening
+			for range 3 {
+				all = append(all, listen(t, s, `{"resourceSubscriptions":["u:a","u:a/"]}`))
+			}
+			all[ends].cancel()
+			<-all[ends].ended
+			s.Changed("u:a")
+			for i, l := range all {
+				if got := l.next(); i != ends && got != `resources/updated {"uri":"u:a"}` {
+					t.Errorf("%d of 3 ended: %d was told %q", ends, i, got)
+				}
+			}
+		})
+	}
+}
+
 // A badCaller panics when it is told something.
 type badCaller struct{ mcp.NoCaller }
 

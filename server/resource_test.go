@@ -48,6 +48,22 @@ func library() *server.Server {
 	return s
 }
 
+func TestOneResultForManyResources(t *testing.T) {
+	s := newServer(nil)
+	shared := server.TextContents("", "x")
+	s.AddResourceTemplate(mcp.ResourceTemplate{URITemplate: "t:{a}", Name: "t"},
+		func(context.Context, *server.Call, string, map[string]string) (*mcp.ReadResourceResult, error) { return shared, nil })
+	for _, uri := range []string{"t:1", "t:2"} {
+		got, err := handle(t, s, mcp.MethodReadResource, `{"uri":"`+uri+`"}`)
+		if err != nil || !strings.HasPrefix(got, `{"contents":[{"uri":"`+uri+`","text":"x"}]`) {
+			t.Errorf("%s: %s, %v", uri, got, err)
+		}
+	}
+	if shared.Contents[0].URI != "" || shared.Meta != nil {
+		t.Errorf("the function's result became %v", shared)
+	}
+}
+
 func TestReadingResources(t *testing.T) {
 	const meta = `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}`
 	text := func(uri, text string) string {
