@@ -112,6 +112,16 @@ func TestListenIsAcknowledgedWithWhatIsServed_B121(t *testing.T) {
 			}
 		}
 	})
+	for _, filter := range []string{`{"toolsListChanged":true}`, `{"promptsListChanged":true}`, `{"resourcesListChanged":true}`, `{"resourceSubscriptions":["u:a"]}`} {
+		synctest.Test(t, func(t *testing.T) {
+			l := open(t, newServer(nil), filter) // which has nothing
+			if got := l.next(); got != `subscriptions/acknowledged {"notifications":{}}` {
+				t.Errorf("%s: %s", filter, got)
+			}
+			l.cancel()
+			<-l.ended
+		})
+	}
 	for _, filter := range []string{`null`, `1`, `{"resourceSubscriptions":"u:a"}`, `{"toolsListChanged":1}`} {
 		if _, err := handle(t, watched(nil), mcp.MethodListen, `{"notifications":`+filter+`}`); !errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams}) {
 			t.Errorf("%s: %v", filter, err)
@@ -274,6 +284,14 @@ func TestListenersThatEndLeaveTheOthers(t *testing.T) {
 				if got := l.next(); i != ends && got != `resources/updated {"uri":"u:a"}` {
 					t.Errorf("%d of 3 ended: %d was told %q", ends, i, got)
 				}
+			}
+			for i, l := range all {
+				if l.cancel(); i != ends {
+					<-l.ended
+				}
+			}
+			if n := s.Watched(); n != 0 {
+				t.Errorf("%d resources are still watched", n)
 			}
 		})
 	}
