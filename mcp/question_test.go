@@ -53,6 +53,8 @@ func TestMissingCapability(t *testing.T) {
 		{mcp.MethodElicit, `{}`, `{"requiredCapabilities":{"elicitation":{}}}`},
 		{mcp.MethodElicit, `{"mode":"url"}`, `{"requiredCapabilities":{"elicitation":{"url":{}}}}`},
 		{mcp.MethodCreateMessage, `{}`, `{"requiredCapabilities":{"sampling":{}}}`},
+		{mcp.MethodCreateMessage, `{"tools":[]}`, `{"requiredCapabilities":{"sampling":{"tools":{}}}}`},
+		{mcp.MethodElicit, `{"tools":[]}`, `{"requiredCapabilities":{"elicitation":{}}}`},
 		{mcp.MethodListRoots, ``, `{"requiredCapabilities":{"roots":{}}}`},
 		{"vendor/x", ``, ``},
 	} {

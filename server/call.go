@@ -78,7 +78,7 @@ func (c *Call) Arguments() mcp.JSON {
 }
 
 // Notify sends the client a notification about the request, with params encoded
-// as by [mcp.NewJSON]; nil for none.
+// as by [mcp.NewJSON], to an object; nil for none.
 func (c *Call) Notify(ctx context.Context, method string, params any) error {
 	if c.over.Load() {
 		return errOver
@@ -88,6 +88,9 @@ func (c *Call) Notify(ctx context.Context, method string, params any) error {
 		raw, err := mcp.NewJSON(params)
 		if err != nil {
 			return fmt.Errorf("%s: %w", method, err)
+		}
+		if raw[0] != '{' {
+			return fmt.Errorf("%s: params must be an object, not %.40s", method, raw)
 		}
 		n.Params = jsonrpc.Trusted(raw)
 	}

@@ -169,6 +169,11 @@ func TestNotificationsOfTheServersOwn(t *testing.T) {
 		if err := call.Notify(ctx, "x/c", make(chan int)); err == nil {
 			t.Error("what JSON does not have was sent")
 		}
+		for _, params := range []any{5, []int{1}, mcp.JSON("null")} {
+			if err := call.Notify(ctx, "x/d", params); err == nil {
+				t.Errorf("%v was sent as params", params)
+			}
+		}
 	})
 	if diff := cmp.Diff([]string{"x/a ", `x/b {"k":"\u0041"}`}, c.got); diff != "" {
 		t.Error(diff)

@@ -13,3 +13,10 @@ func Check(text, value []byte) error {
 	}
 	return s.Check(value)
 }
+
+// Watched returns how many resources are watched.
+func (s *Server) Watched() int {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	return len(s.hub.watchers)
+}

@@ -17,6 +17,9 @@ func (s *Server) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller
 			result, err = mcp.Result{}, s.panicked(req, r)
 		}
 	}()
+	if req.Notification && isOwn(req.Method) {
+		return mcp.Result{}, nil // a request without an id is none, and nothing is done for it
+	}
 	if !s.has(req.Method) {
 		return mcp.Result{}, noMethod(req)
 	}

@@ -112,6 +112,16 @@ func TestListenIsAcknowledgedWithWhatIsServed_B121(t *testing.T) {
 			}
 		}
 	})
+	for _, filter := range []string{`{"toolsListChanged":true}`, `{"promptsListChanged":true}`, `{"resourcesListChanged":true}`, `{"resourceSubscriptions":["u:a"]}`} {
+		synctest.Test(t, func(t *testing.T) {
+			l := open(t, newServer(nil), filter) // which has nothing
+			if got := l.next(); got != `subscriptions/acknowledged {"notifications":{}}` {
+				t.Errorf("%s: %s", filter, got)
+			}
+			l.cancel()
+			<-l.ended
+		})
+	}
 	for _, filter := range []string{`null`, `1`, `{"resourceSubscriptions":"u:a"}`, `{"toolsListChanged":1}`} {
 		if _, err := handle(t, watched(nil), mcp.MethodListen, `{"notifications":`+filter+`}`); !errors.Is(err, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams}) {
 			t.Errorf("%s: %v", filter, err)
@@ -257,6 +267,34 @@ func TestListensAreBounded_TK1(t *testing.T) {
 		<-first.ended
 		listen(t, s, `{"toolsListChanged":true}`)
 	})
+}
+
+func TestListenersThatEndLeaveTheOthers(t *testing.T) {
+	for ends := range 3 {
+		synctest.Test(t, func(t *testing.T) {
+			s := watched(nil)
+			var all []*listening
+			for range 3 {
+				all = append(all, listen(t, s, `{"resourceSubscriptions":["u:a","u:a/"]}`))
+			}
+			all[ends].cancel()
+			<-all[ends].ended
+			s.Changed("u:a")
+			for i, l := range all {
+				if got := l.next(); i != ends && got != `resources/updated {"uri":"u:a"}` {
+					t.Errorf("%d of 3 ended: %d was told %q", ends, i, got)
+				}
+			}
+			for i, l := range all {
+				if l.cancel(); i != ends {
+					<-l.ended
+				}
+			}
+			if n := s.Watched(); n != 0 {
+				t.Errorf("%d resources are still watched", n)
+			}
+		})
+	}
 }
 
 // A badCaller panics when it is told something.

@@ -48,6 +48,24 @@ func library() *server.Server {
 	return s
 }
 
+func TestOneResultForManyResources(t *testing.T) {
+	s := newServer(nil)
+	shared := server.TextContents("", "x")
+	s.AddResourceTemplate(mcp.ResourceTemplate{URITemplate: "t:{a}", Name: "t"},
+		func(context.Context, *server.Call, string, map[string]string) (*mcp.ReadResourceResult, error) {
+			return shared, nil
+		})
+	for _, uri := range []string{"t:1", "t:2"} {
+		got, err := handle(t, s, mcp.MethodReadResource, `{"uri":"`+uri+`"}`)
+		if err != nil || !strings.HasPrefix(got, `{"contents":[{"uri":"`+uri+`","text":"x"}]`) {
+			t.Errorf("%s: %s, %v", uri, got, err)
+		}
+	}
+	if shared.Contents[0].URI != "" || shared.Meta != nil {
+		t.Errorf("the function's result became %v", shared)
+	}
+}
+
 func TestReadingResources(t *testing.T) {
 	const meta = `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}}}`
 	text := func(uri, text string) string {
@@ -110,6 +128,35 @@ func TestResourcesAndTemplatesAreListedAndRemoved(t *testing.T) {
 	got, err := handle(t, s, mcp.MethodReadResource, `{"uri":"file:///a.txt"}`)
 	if err != nil || !strings.Contains(got, `files{\"name\":\"a.txt\"}`) {
 		t.Errorf("after the removals: %s, %v", got, err)
+	}
+}
+
+// TestResultsOfToolsAreOfTheirRevision, also those that are put together by hand.
+func TestResultsOfToolsAreOfTheirRevision(t *testing.T) {
+	s := newServer(nil)
+	server.AddTool(s, mcp.Tool{Name: "text"}, func(context.Context, *server.Call, struct{}) (string, error) { return "a", nil })
+	server.AddTool(s, mcp.Tool{Name: "failed"}, func(context.Context, *server.Call, struct{}) (string, error) { return "", errors.New("a") })
+	server.AddTool(s, mcp.Tool{Name: "structured"}, func(context.Context, *server.Call, struct{}) (map[string]int, error) {
+		return map[string]int{"a": 1}, nil
+	})
+	const modern = `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"test","version":"1"}},`
+	for name, want := range map[string]string{
+		"text":       `"content":[{"type":"text","text":"a"}]}`,
+		"failed":     `"content":[{"type":"text","text":"a"}],"isError":true}`,
+		"structured": `"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`,
+	} {
+		for _, revision := range []mcp.Revision{mcp.NewestLegacy, mcp.NewestModern, ""} {
+			req := request(mcp.MethodCallTool, `{"name":"`+name+`"}`)
+			req.Meta.Revision = revision
+			got, err := s.Handle(t.Context(), req, mcp.NoCaller{})
+			whole := "{" + want
+			if revision != mcp.NewestLegacy {
+				whole = "{" + modern + want
+			}
+			if err != nil || string(got.Raw()) != whole {
+				t.Errorf("%s for %q:\ngot  %s, %v\nwant %s", name, revision, got.Raw(), err, whole)
+			}
+		}
 	}
 }
 

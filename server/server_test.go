@@ -75,6 +75,20 @@ func TestMethodsOfTheServersOwn(t *testing.T) {
 	s.Method(mcp.NotificationRootsListChanged, func(context.Context, *server.Call) (mcp.Result, error) { return mcp.Result{}, nil })
 }
 
+// TestARequestWithoutAnIDIsNotExecuted_B035, whichever edge lets it through.
+func TestARequestWithoutAnIDIsNotExecuted_B035(t *testing.T) {
+	s := newServer(nil)
+	s.AddTool(mcp.Tool{Name: "t"}, func(context.Context, *server.Call) (mcp.Result, error) {
+		t.Error("the tool was run")
+		return mcp.Result{}, nil
+	})
+	req := request(mcp.MethodCallTool, `{"name":"t"}`)
+	req.Notification = true
+	if got, err := s.Handle(t.Context(), req, mcp.NoCaller{}); err != nil || !got.IsZero() {
+		t.Errorf("got %s, %v", got.Raw(), err)
+	}
+}
+
 func TestASchemaIsCheckedNoFurtherThanOneIsAsked(t *testing.T) {
 	s := newServer(&server.Options{SkipValidation: true})
 	server.AddTool(s, mcp.Tool{Name: "t", OutputSchema: mcp.JSON(`{"type":"object","required":["b"]}`)},

@@ -125,6 +125,21 @@ func TestExpandedTemplatesMatch(t *testing.T) {
 	})
 }
 
+func TestLongestURI(t *testing.T) {
+	s := newServer(nil)
+	s.AddResourceTemplate(mcp.ResourceTemplate{URITemplate: "u:{a}", Name: "t"},
+		func(context.Context, *server.Call, string, map[string]string) (*mcp.ReadResourceResult, error) {
+			return server.TextContents("", ""), nil
+		})
+	uri := "u:" + strings.Repeat("a", server.MaxURI-len("u:"))
+	if _, err := handle(t, s, mcp.MethodReadResource, `{"uri":"`+uri+`"}`); err != nil {
+		t.Errorf("the longest: %v", err)
+	}
+	if _, err := handle(t, s, mcp.MethodReadResource, `{"uri":"`+uri+`a"}`); err == nil || !strings.Contains(err.Error(), "MaxURI") {
+		t.Errorf("a longer one: %v", err)
+	}
+}
+
 func TestHostileURIs_TA6(t *testing.T) {
 	templates := []string{"u:{a}", "u:{a}{b}{c}", "u:{+a}", "u:{+a}{+b}{+c}{+d}/end", "u:{/a*}{?b*}", "u:{a,b,c,d}", "u:{?a,b,c,d,e,f,g,h}", "u:{a:999}{b:999}"}
 	s := newServer(nil)

@@ -442,6 +442,9 @@ func TestInferredSchemas(t *testing.T) {
 		City  string `json:"city" jsonschema:"where"`
 		Days  uint8  `json:"days,omitempty"`
 		Bytes []byte `json:"bytes,omitzero"`
+
+		List []netip.Addr          `json:"list,omitzero"`
+		Map  map[string]netip.Addr `json:"map,omitzero"`
 	}
 	s := newServer(nil)
 	server.AddTool(s, mcp.Tool{Name: "a"}, func(context.Context, *server.Call, arguments) (Base, error) { return Base{}, nil })
@@ -451,7 +454,8 @@ func TestInferredSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `[{"name":"a","inputSchema":{"type":"object","properties":{"city":{"type":"string","description":"where"},` +
-		`"days":{"type":"integer","minimum":0,"maximum":255},"bytes":{"type":"string","contentEncoding":"base64"}},` +
+		`"days":{"type":"integer","minimum":0,"maximum":255},"bytes":{"type":"string","contentEncoding":"base64"},` +
+		`"list":{"type":["null","array"],"items":{"type":"string"}},"map":{"type":"object","additionalProperties":{"type":"string"}}},` +
 		`"required":["city"],"additionalProperties":false},"outputSchema":{"type":"object","properties":{"id":{"type":"string"}},` +
 		`"required":["id"],"additionalProperties":false}},{"name":"b","inputSchema":{"type":"object"}}]`
 	list := value(raw)

@@ -156,6 +156,24 @@ func TestNullIsAbsent_B151(t *testing.T) {
 	}
 }
 
+// TestOnlyPagesAreOpenedOnce_B151: forms have no ids, whatever members they have.
+func TestOnlyPagesAreOpenedOnce_B151(t *testing.T) {
+	const form = `{"method":"elicitation/create","params":{"message":"?","url":"https://a"}}`
+	b := needing(`{"resultType":"input_required","inputRequests":{"a":`+form+`,"b":`+form+`}}`, `{"content":[]}`)
+	s := serving(t, b)
+	c := callTool(t, s, `{"name":"t"}`)
+	for range 2 {
+		id, text := c.question(t)
+		if text != `elicitation/create {"message":"?","url":"https://a"}` {
+			t.Errorf("asked %s", text)
+		}
+		s.Answered(scan(t, `{"jsonrpc":"2.0","id":`+id+`,"result":{"action":"accept"}}`))
+	}
+	if got := receive(t, "the result", c.done); got != `{"content":[]}` || len(c.out) > 0 {
+		t.Errorf("got %s", got)
+	}
+}
+
 // TestClientThatDoesNotAnswer: the call fails, and the other questions are taken
 // back.
 func TestClientThatDoesNotAnswer(t *testing.T) {

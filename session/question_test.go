@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,7 +190,29 @@ func TestRootsOfWhomCannotBeTold_B151(t *testing.T) {
 			if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 7 " + tt.want}) {
 				t.Errorf("answered %q", got)
 			}
+			if refused := strings.HasPrefix(tt.want, "error"); (c.Unattributed() == 1) != refused {
+				t.Errorf("%d were refused", c.Unattributed())
+			}
 		})
+	}
+}
+
+// TestRootsThatWereRefusedAreOffered_B041: to the server, once somebody can be asked.
+func TestRootsThatWereRefusedAreOffered_B041(t *testing.T) {
+	for method, offered := range map[string]int{mcp.MethodListRoots: 1, mcp.MethodElicit: 0} {
+		w, started := held()
+		c := connected(t, w, asksEverything)
+		for _, client := range []string{"a", "b"} {
+			defer handle(t, c, toolCall(legacyMeta(client, "")), answering(client)).stop()
+			receive(t, "the call", started)
+		}
+		c.Asked(t.Context(), ask(t, "7", method), nil)
+		w.await(t, 1, "reply 7 error -32603")
+		_, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+		r.stop()
+		if got := w.all(mcp.NotificationRootsListChanged); len(got) != offered {
+			t.Errorf("%s: told %q", method, got)
+		}
 	}
 }
 
@@ -366,6 +389,23 @@ func TestRootsAreOfferedToWhoListensMeanwhile_B041(t *testing.T) {
 	w.await(t, 1, mcp.NotificationRootsListChanged)
 	r.stop()
 	if got := w.all(mcp.NotificationRootsListChanged); len(got) != 1 {
+		t.Errorf("sent %q", got)
+	}
+}
+
+// TestRootsAreNotOfferedForNothing_B041: nobody has begun to listen since the server asked,
+// and it would ask again for ever.
+func TestRootsAreNotOfferedForNothing_B041(t *testing.T) {
+	w := newWire(nil)
+	c := connected(t, w, asksEverything)
+	l, r := listen(t, c, legacyMeta("a", ""), mcp.Filter{Session: true})
+	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.Result{}, mcp.ErrCannotAsk }
+	c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
+	if got := w.await(t, 1, "reply"); !slices.Equal(got, []string{"reply 1 error -32603"}) {
+		t.Errorf("answered %q", got)
+	}
+	r.stop()
+	if got := w.all(mcp.NotificationRootsListChanged); len(got) > 0 {
 		t.Errorf("sent %q", got)
 	}
 }

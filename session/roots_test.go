@@ -376,12 +376,17 @@ func TestCallsThatComeTogether(t *testing.T) {
 		c.Asked(t.Context(), ask(t, "1", mcp.MethodListRoots), nil)
 		w.await(t, 1, "reply 1 error")
 		var calls sync.WaitGroup
+		call := func() {
+			if _, err := c.Handle(t.Context(), toolCall(modernMeta("m")), newRooted(rootsA)); err != nil {
+				t.Error(err)
+			}
+		}
 		for range 5 {
-			calls.Go(func() {
-				if _, err := c.Handle(t.Context(), toolCall(modernMeta("m")), newRooted(rootsA)); err != nil {
-					t.Error(err)
-				}
-			})
+			calls.Go(call)
+		}
+		synctest.Wait()
+		for range 2 {
+			calls.Go(call) // while the server is being told
 		}
 		synctest.Wait()
 		if got := w.all(mcp.MethodCallTool); len(got) != 0 {
@@ -398,6 +403,9 @@ func TestCallsThatComeTogether(t *testing.T) {
 		}
 		answer(<-prompts, "{}")
 		<-prompt.done
+		// And later it can be told again.
+		time.Sleep(session.RootsLife)
+		untilTold(t, w, c, toolCall(modernMeta("m")), newRooted(rootsB))
 	})
 }
 

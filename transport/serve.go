@@ -193,16 +193,32 @@ func (s *server) run(ctx context.Context) error {
 		s.cancel(mcp.ErrClosed) // no answer reaches the client
 	}
 	s.drain()
-	closed := s.link.Close()
-	select {
-	case <-s.ended:
-	case <-time.After(closeWait): // a terminal cannot be unblocked
-	}
+	closed := s.closeLink()
 	s.turn.stop()
 	if hungUp(err) {
 		return nil
 	}
 	return errors.Join(err, closed)
+}
+
+// closeLink closes the link and waits until nobody reads from it, no longer than
+// closeWait: a terminal cannot be unblocked, and on Windows not even closed while it is
+// read. Whoever reads or closes it then is left to himself.
+func (s *server) closeLink() error {
+	closed := make(chan error, 1)
+	go func() { closed <- s.link.Close() }()
+	late := time.NewTimer(closeWait)
+	defer late.Stop()
+	select {
+	case err := <-closed:
+		select {
+		case <-s.ended:
+		case <-late.C:
+		}
+		return err
+	case <-late.C:
+		return nil
+	}
 }
 
 // hungUp reports whether a link ended with err because the peer has gone, which

@@ -578,6 +578,39 @@ func (l *patientLink) Flush(ctx context.Context) error {
 	return nil
 }
 
+// A terminalLink is a link that cannot be closed while it is read, and that nothing
+// unblocks but its user.
+type terminalLink struct {
+	transport.Link
+	typed chan struct{}
+}
+
+func (l *terminalLink) Read() ([]byte, error) {
+	<-l.typed
+	return nil, io.EOF
+}
+
+func (l *terminalLink) Close() error {
+	<-l.typed
+	return l.Link.Close()
+}
+
+// TestServeReturnsAlthoughItsLinkCannotBeClosed_D210: as a console of Windows.
+func TestServeReturnsAlthoughItsLinkCannotBeClosed_D210(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		link, _ := newLink(t, transport.LineOptions{})
+		terminal := &terminalLink{link, make(chan struct{})}
+		s := serveLink(t, terminal, new(server), transport.ServeOptions{})
+		synctest.Wait()
+		s.cancel()
+		<-s.done // or the bubble is deadlocked
+		if s.err != nil {
+			t.Errorf("got %v", s.err)
+		}
+		close(terminal.typed)
+	})
+}
+
 func TestLongestDrain(t *testing.T) {
 	plain, p := newLink(t, transport.LineOptions{})
 	link := &patientLink{plain, make(chan error, 1)}

@@ -21,6 +21,7 @@ func TestBatchLineQuotes(t *testing.T) {
 		{`say "hi"`, `"say ""hi"""`},
 		{`a&calc`, `"a&calc"`},
 		{`"&calc`, `"""&calc"`},
+		{`\""`, `"\\"""""`},
 		{`\"&calc`, `"\\""&calc"`},
 		{`%PATH%`, `"%%cd:~,%PATH%%cd:~,%"`},
 		{`a^b`, `"a^b"`},
