@@ -161,6 +161,7 @@ func newRoot(a *app) *cobra.Command {
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpCommand(newHelpCmd(root))
 	root.SetVersionTemplate("mcpsplice {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{err, flagHint(cmd, err)}
@@ -172,10 +173,39 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
+// newHelpCmd is cobra's own command, but one that refuses what is no command.
+func newHelpCmd(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:                   "help [COMMAND]",
+		Short:                 "Say more about a command",
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if len(args) == 0 {
+				for _, c := range root.Commands() {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || cmd == root && len(rest) > 0 {
+				return unknownCommand(root, rest)
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
 // flagHint returns the hint for flags that cannot be read: the nearest one, if that
 // is what a name was meant for.
 func flagHint(cmd *cobra.Command, err error) string {
 	hint := cmd.CommandPath() + " --help lists the flags"
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok && value.GetFlag().Value.Type() == "duration" {
+		return "a time has a unit, as in --" + value.GetFlag().Name + " 30s, or 5m, or 1h"
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return hint

@@ -77,6 +77,18 @@ func (o *clientOptions) check(cmd *cobra.Command, args []string) ([]string, erro
 	return args, err
 }
 
+// listed says how the features of a kind are found out.
+func (o *clientOptions) listed(plural string) string {
+	command := "mcpsplice ls"
+	if plural != "tools" {
+		command += " --" + plural
+	}
+	if o.target.command != nil {
+		command += " --"
+	}
+	return command + " " + o.target.String() + " lists them"
+}
+
 func parseRoots(dirs []string) ([]mcp.Root, error) {
 	var roots []mcp.Root
 	for _, dir := range dirs {

@@ -96,6 +96,10 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	if o.target != nil && o.target.demo {
 		o.target = nil
+		err = f.unused(cmd, "is not for the demo, which is a part of this program", "timeout", "isolation", "max-connections", "idle", "turn-wait")
+		if err != nil {
+			return err
+		}
 	}
 	if o.target == nil {
 		if o.demoEra, err = parseEra(f.era); err != nil {
@@ -103,6 +107,9 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if o.addresses, err = parseAddresses(f.listen); err != nil {
+		return err
+	}
+	if err = checkGuests(f.hosts, f.origins); err != nil {
 		return err
 	}
 	if o.pool, err = f.poolFlags.options(cmd); err != nil {
