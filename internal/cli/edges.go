@@ -154,3 +154,18 @@ func statusOf(err error) int {
 	}
 	return 0
 }
+
+// restOf returns how long a server wants to be left alone that answered an HTTP
+// status instead of a message, 0 if it did not say.
+func restOf(err error) time.Duration {
+	if e, ok := errors.AsType[*streamable.StatusError](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// isWebPage reports whether a server answered with what is for browsers.
+func isWebPage(err error) bool {
+	e, ok := errors.AsType[*streamable.StatusError](err)
+	return ok && e.ContentType == "text/html"
+}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -136,6 +137,9 @@ func codeOf(err error) ExitCode {
 	if needsAuthorization(err) {
 		return ExitUnauthorized
 	}
+	if statusOf(err) == http.StatusForbidden {
+		return ExitUnauthorized // with no challenge, but refused all the same
+	}
 	if status := statusOf(err); status >= 500 || status == 429 {
 		return ExitUnreachable // for now
 	}
@@ -173,17 +177,51 @@ func hintOf(err error) string {
 	if pages := pagesOf(err); pages != "" {
 		return "visit " + pages + " if you trust it, then call again"
 	}
+	if rest := restOf(err); rest > 0 {
+		return "the server wants to be left alone for " + rest.Round(time.Second).String()
+	}
 	switch code := codeOf(err); {
+	case statusOf(err) == http.StatusForbidden:
+		return `the server refuses this client; if it wants a token, give one with -H "Authorization: Bearer TOKEN"`
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
 	case statusOf(err) == http.StatusNotFound:
 		return "is the path right? that of an endpoint is often /mcp"
+	case isWebPage(err):
+		return "that is a web page: is the path right? that of an endpoint is often /mcp"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "the server speaks http, not https"
+	case isUntrusted(err):
+		return "if you trust whoever made the certificate, SSL_CERT_FILE=FILE names it (not on macOS and Windows, which keep their own)"
+	case lacksCapability(err, "roots"):
+		return "--root DIR tells the server which directory it may work on"
+	case lacksCapability(err, "sampling"):
+		return "mcpsplice has no model that a server could ask"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at that address: is the server running?"
 	case code == ExitTimedOut:
 		return "--timeout gives the server longer"
 	}
 	return ""
+}
+
+// isUntrusted reports whether a server has a certificate whose maker is not known.
+func isUntrusted(err error) bool {
+	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
+	return ok
+}
+
+// lacksCapability reports whether a server needs a capability of its clients that we
+// have not declared.
+func lacksCapability(err error, name string) bool {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeMissingCapability {
+		return false
+	}
+	required, _ := e.Data.Lookup("requiredCapabilities")
+	all := jsonrpc.Trusted(required)
+	_, ok = all.Lookup(name)
+	return ok
 }
 
 // pagesOf returns the addresses of the pages that a legacy server wants to be

@@ -99,8 +99,19 @@ func (o *probeOptions) probe(ctx context.Context) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.tellNoise(edge)
 	f.Target, f.Transport, f.Connect = o.target.String(), transportOf(o.target, edge), millis(connected)
 	return f, nil
+}
+
+// tellNoise tells of what a server writes to its stdout that is no message: we pass
+// over it, as few others do.
+func (o *probeOptions) tellNoise(edge transport.Edge) {
+	noisy, ok := edge.(interface{ Noise() int64 })
+	if !ok || o.target.command == nil || noisy.Noise() == 0 {
+		return
+	}
+	o.notice("the server writes lines to stdout that are no messages (%d so far): that is for stderr, and some clients fail at it", noisy.Noise())
 }
 
 // roundTrip makes one request that any server of the era must answer.
