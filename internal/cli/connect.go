@@ -120,7 +120,7 @@ func (o *clientOptions) with(ctx context.Context, heal bool, f func(context.Cont
 	}
 	defer func() { err = errors.Join(err, trace.Close()) }()
 	target := o.clientTarget(trace.tap("dial"))
-	opts := o.clientOptions(target.String())
+	opts := o.clientOptions()
 	if heal {
 		opts.State = newStateTeller(o.app)
 	}
@@ -147,7 +147,11 @@ func (o *clientOptions) connect(ctx context.Context, target client.Target, opts 
 	return c, err
 }
 
-func (o *clientOptions) clientOptions(server string) *client.Options {
+func (o *clientOptions) clientOptions() *client.Options {
+	server := o.target.String()
+	if o.target.command != nil {
+		server = shorten(server, maxShownType)
+	}
 	questions := newForms(o.app, server)
 	opts := &client.Options{
 		Info: implementation(), Era: o.target.era,

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // defaultColumns is the width of a terminal that does not tell its own.
@@ -90,14 +89,6 @@ func (c *console) clear() {
 	}
 	c.status = ""
 	_, _ = io.WriteString(c.w, "\r\x1b[K")
-}
-
-// shorten cuts a text to at most n characters.
-func shorten(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:max(n-1, 0)]) + "…"
 }
 
 // harmless is for strings.Map: it is printable, but leaves a text its lines.

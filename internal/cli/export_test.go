@@ -108,8 +108,9 @@ func Terminal(w io.Writer, columns int) (write func(string), show func(string), 
 // ProgressLine is progressLine.
 var ProgressLine = progressLine
 
-// Harmless is harmlessText, and Wrap wrap.
+// Harmless is harmlessText, Shorten shorten, and Wrap wrap.
 var (
 	Harmless = harmlessText
+	Shorten  = shorten
 	Wrap     = wrap
 )
