@@ -30,13 +30,17 @@ type Streams struct {
 var errInterrupted = errors.New("interrupted")
 
 // Main runs the program with the arguments that follow its name, and returns
-// how it ends. The first SIGINT or SIGTERM ends the command's context; after a
-// second one Main returns at once, with the command still running.
+// how it ends. The first SIGINT, SIGTERM or SIGHUP ends the command's context;
+// after a second one Main returns at once, with the command still running. A SIGHUP
+// that whoever started the program has it ignore (nohup) stays ignored.
 func Main(ctx context.Context, args []string, streams Streams) ExitCode {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 	streams.Err = newConsole(streams.Err)
 	ended := make(chan ExitCode, 1)

@@ -48,7 +48,7 @@ func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, 
 	}
 	o := &stdio.DialOptions{DialOptions: options, Tap: d.tap}
 	if !d.quiet {
-		o.Stderr = d.app.Err
+		o.Stderr = d.app.childStderr(d.app.console.terminal())
 	}
 	return edge(stdio.Dial(ctx, *d.target.command, o))
 }

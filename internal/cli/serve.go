@@ -47,8 +47,8 @@ to clients of every protocol revision, whatever the server itself speaks.
 The server is started or connected to when the first request comes, and again
 after it has ended. Without a target a built-in demo is served.
 
-On SIGINT or SIGTERM calls in flight are given time to end. A second signal
-ends the program at once. With --listen stdio alone it ends when its input does.`
+On SIGINT, SIGTERM or SIGHUP calls in flight are given time to end, and the exit
+code is 0. A second signal ends the program at once. With --listen stdio alone it ends when its input does.`
 
 const serveExample = `  # a server that speaks stdio, for clients that speak HTTP
   mcpsplice serve -- npx -y @modelcontextprotocol/server-everything
@@ -163,6 +163,7 @@ func serveRun(ctx context.Context, o *serveOptions) (err error) {
 	})
 	if err == nil {
 		o.announce(listeners)
+		o.tellMissing()
 		err = serveAll(ctx, listeners)
 	}
 	ending := errors.Join(closeHandler(), trace.Close())
@@ -222,6 +223,17 @@ func serveAll(ctx context.Context, listeners []*listener) error {
 		group.Go(func() error { return l.serve(ctx) })
 	}
 	return group.Wait()
+}
+
+// tellMissing tells of a command that cannot be started as things are, long before a
+// client wants it. It may be there by then.
+func (o *serveOptions) tellMissing() {
+	if o.target == nil || o.target.command == nil {
+		return
+	}
+	if _, err := o.target.command.Find(); err != nil {
+		o.logger.Warn("the server's command cannot be started now", "err", err)
+	}
 }
 
 // announce says where clients are served, and of the demo how it is called.

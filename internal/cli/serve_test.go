@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,6 +89,18 @@ func callSlowly(t *testing.T, url string) {
 		}
 	}
 	t.Fatal("the call has not begun")
+}
+
+// TestHangupEndsWell: a terminal that is closed ends the program as SIGTERM does, so
+// that its server is taken leave of.
+func TestHangupEndsWell(t *testing.T) {
+	cmd, _ := serve(t)
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {
