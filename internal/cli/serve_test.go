@@ -56,7 +56,7 @@ func TestGuideIsRight(t *testing.T) {
 	if err := res.Body.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"curl -sS " + url + " \\\n", "-H 'Mcp-Name: echo'", `"mcpServers"`, "2024-11-05 use http://sse.example/sse\n"} {
+	for _, want := range []string{"\n  mcpsplice ls " + url + "\n", "curl -sS " + url + " \\\n", "-H 'Mcp-Name: echo'", `"mcpServers"`, "2024-11-05 use http://sse.example/sse\n"} {
 		if !strings.Contains(cli.Guide(url, "http://sse.example/sse"), want) {
 			t.Errorf("the guide lacks %s", want)
 		}
