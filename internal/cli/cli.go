@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, streams Streams) ExitCode {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
@@ -74,8 +74,18 @@ func run(ctx context.Context, args []string, streams Streams) ExitCode {
 		err = interruption(err)
 	}
 	a.asJSON = a.asJSON || slices.Contains(ownArgs(args), "--json") // the flags may not have been read so far
+	a.authorized = givesToken(cmd)
 	a.fail(err, code)
 	return code
+}
+
+// givesToken reports whether the flags of a command say who we are.
+func givesToken(cmd *cobra.Command) bool {
+	headers, err := cmd.Flags().GetStringArray("header")
+	return err == nil && slices.ContainsFunc(headers, func(line string) bool {
+		name, _, _ := strings.Cut(line, ":")
+		return strings.EqualFold(name, "Authorization")
+	})
 }
 
 // ownArgs are the arguments before "--".
@@ -94,6 +104,8 @@ type app struct {
 	style   style    // of Out
 	asJSON  bool     // the flag --json
 	inTaken bool     // an argument is what stdin holds
+
+	authorized bool // a token was given
 }
 
 func newApp(streams Streams) *app {

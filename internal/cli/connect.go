@@ -49,7 +49,7 @@ func (o *clientOptions) addFlags(cmd *cobra.Command, jsonUsage string) {
 	f.add(cmd)
 	fs.DurationVar(&f.timeout, "timeout", client.DefaultTimeout, "give up after `TIME` without an answer or progress")
 	fs.StringVar(&f.log, "log", "", "show log messages of `LEVEL` and above: debug, info, notice,\nwarning, error, critical, alert or emergency; and what the\ncommand writes to its stderr")
-	fs.StringVar(&f.trace, "trace", "", "append every message to `FILE`, with secrets masked;\n- stands for stderr")
+	addTraceFlag(fs, &f.trace)
 	o.addJSONFlag(cmd, jsonUsage)
 }
 

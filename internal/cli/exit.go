@@ -185,7 +185,7 @@ func hintOf(err error) string {
 		return `the server refuses this client; if it wants a token, give one with -H "Authorization: Bearer TOKEN"`
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
-	case statusOf(err) == http.StatusNotFound:
+	case statusOf(err) == http.StatusNotFound, statusOf(err) == http.StatusMethodNotAllowed:
 		return "is the path right? that of an endpoint is often /mcp"
 	case isWebPage(err):
 		return "that is a web page: is the path right? that of an endpoint is often /mcp"
@@ -203,6 +203,14 @@ func hintOf(err error) string {
 		return "--timeout gives the server longer"
 	}
 	return ""
+}
+
+// hint returns the way out of an error, with what is known of the command line.
+func (a *app) hint(err error) string {
+	if a.authorized && codeOf(err) == ExitUnauthorized {
+		return "the server does not accept what -H gives it as Authorization"
+	}
+	return hintOf(err)
 }
 
 // isUntrusted reports whether a server has a certificate whose maker is not known.
@@ -252,7 +260,7 @@ func (a *app) fail(err error, code ExitCode) {
 	}
 	if !a.asJSON {
 		a.notice("error: %s", text)
-		if hint := hintOf(err); hint != "" {
+		if hint := a.hint(err); hint != "" {
 			a.notice("hint: %s", clean(hint))
 		}
 		return
@@ -265,7 +273,7 @@ func (a *app) fail(err error, code ExitCode) {
 	}
 	a.errLine(struct {
 		Error wire `json:"error"`
-	}{wire{code.String(), text, hintOf(err), code}})
+	}{wire{code.String(), text, a.hint(err), code}})
 }
 
 // errLine writes a value to stderr as one line of JSON.

@@ -68,6 +68,7 @@ func TestErrorsThatSomethingCanBeDoneAbout(t *testing.T) {
 		{&streamable.StatusError{Status: 200, ContentType: "text/html"}, "that is a web page"},
 		{&streamable.StatusError{Status: 200, ContentType: "text/plain"}, ""},
 		{&streamable.StatusError{Status: 404, ContentType: "text/html"}, "is the path right?"},
+		{&streamable.StatusError{Status: 405}, "is the path right?"},
 		{&streamable.StatusError{Status: 403}, "the server refuses this client"},
 		{&streamable.AuthError{Status: 403}, "give a token"},
 		{&streamable.StatusError{Status: 429, RetryAfter: 7 * time.Second}, "left alone for 7s"},

@@ -81,7 +81,7 @@ func newServeCmd(a *app) *cobra.Command {
 	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for `HOST`, too (repeatable)")
 	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let web pages of `ORIGIN` in (repeatable)")
 	fs.BoolVar(&f.allowRemote, "allow-remote", false, "serve beyond loopback without authentication")
-	fs.StringVar(&f.trace, "trace", "", "append every message to `FILE`, with secrets masked;\n- stands for stderr")
+	addTraceFlag(fs, &f.trace)
 	fs.StringVar(&f.logLevel, "log-level", "info", "least `LEVEL` of log lines: debug, info, warn, error or off")
 	a.addJSONFlag(cmd, "write log lines, addresses and errors as JSON")
 	return cmd
