@@ -146,15 +146,13 @@ func codeOf(err error) ExitCode {
 	if errors.Is(err, session.ErrRevision) {
 		return ExitMismatch
 	}
-	if e, ok := errors.AsType[*mcp.CallError](err); ok {
-		switch e.Kind {
-		case mcp.Unreachable, mcp.ConnectionLost:
-			return ExitUnreachable
-		case mcp.TimedOut:
-			return ExitTimedOut
-		case mcp.BadReply, mcp.Unsupported:
-			return ExitMismatch
-		}
+	switch failureKind(err) {
+	case mcp.Unreachable, mcp.ConnectionLost:
+		return ExitUnreachable
+	case mcp.TimedOut:
+		return ExitTimedOut
+	case mcp.BadReply, mcp.Unsupported:
+		return ExitMismatch
 	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		switch e.Code {
@@ -164,6 +162,28 @@ func codeOf(err error) ExitCode {
 		}
 	}
 	return ExitUnexpected
+}
+
+// failureKind returns how a call failed: ours, or that of a bridge like serve, which
+// says so of the server behind it. Empty if neither did.
+func failureKind(err error) mcp.FailureKind {
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		return e.Kind
+	}
+	kind, _ := saidByBridge(err, "kind")
+	return mcp.FailureKind(kind)
+}
+
+// saidByBridge returns what the error of a bridge says of a call that the server behind
+// it did not answer (see mcp.CallError).
+func saidByBridge(err error, name string) (string, bool) {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeInternalError {
+		return "", false
+	}
+	raw, _ := e.Data.Lookup("mcpsplice")
+	said := jsonrpc.Trusted(raw)
+	return said.LookupString(name)
 }
 
 // hintOf returns the way out of an error where we know one.
@@ -176,6 +196,12 @@ func hintOf(err error) string {
 	}
 	if pages := pagesOf(err); pages != "" {
 		return "visit " + pages + " if you trust it, then call again"
+	}
+	switch outcome, _ := saidByBridge(err, "outcome"); mcp.Outcome(outcome) {
+	case mcp.NotSent:
+		return "the server behind the bridge did not get the call; the bridge logs why"
+	case mcp.MaybeExecuted:
+		return "the server behind the bridge may have executed the call; the bridge logs what happened"
 	}
 	if rest := restOf(err); rest > 0 {
 		return "the server wants to be left alone for " + rest.Round(time.Second).String()

@@ -36,6 +36,8 @@ func TestExitCodes(t *testing.T) {
 		{session.ErrRevision, cli.ExitMismatch},
 		{mcp.UnsupportedRevision("2099-01-01", nil), cli.ExitMismatch},
 		{jsonrpc.Errorf(jsonrpc.CodeInternalError, "x"), cli.ExitUnexpected},
+		{(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}).ToWire(), cli.ExitUnreachable},
+		{(&mcp.CallError{Kind: mcp.TimedOut, Outcome: mcp.MaybeExecuted}).ToWire(), cli.ExitTimedOut},
 		{context.DeadlineExceeded, cli.ExitTimedOut},
 	} {
 		t.Run(fmt.Sprintf("%v", tt.err), func(t *testing.T) {
@@ -73,6 +75,9 @@ func TestErrorsThatSomethingCanBeDoneAbout(t *testing.T) {
 		{&streamable.AuthError{Status: 403}, "give a token"},
 		{&streamable.StatusError{Status: 429, RetryAfter: 7 * time.Second}, "left alone for 7s"},
 		{&streamable.StatusError{Status: 503}, ""},
+		{(&mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent}).ToWire(), "did not get the call"},
+		{(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}).ToWire(), "may have executed the call"},
+		{(&mcp.CallError{Kind: mcp.BadReply, Outcome: mcp.Answered}).ToWire(), ""},
 		{http.ErrSchemeMismatch, "speaks http, not https"},
 		{x509.UnknownAuthorityError{}, "SSL_CERT_FILE"},
 		{needs("roots"), "--root DIR"},
