@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -40,8 +41,14 @@ func (e *fakeEdge) Handle(ctx context.Context, req *mcp.Request, _ mcp.Caller) (
 
 func (e *fakeEdge) Server() transport.ServerInfo { return transport.ServerInfo{Era: e.era} }
 func (e *fakeEdge) Done() <-chan struct{}        { return e.done }
-func (e *fakeEdge) Err() error                   { return errors.New("gone") }
 func (e *fakeEdge) die()                         { e.once.Do(func() { close(e.done) }) }
+
+func (e *fakeEdge) Err() error {
+	if e.closed.Load() {
+		return mcp.ErrClosed
+	}
+	return errors.New("gone")
+}
 
 func (e *fakeEdge) Close() error {
 	e.closed.Store(true)
@@ -321,6 +328,30 @@ func TestPoolDialsAgainAfterAnEnd_B154_B052(t *testing.T) {
 				t.Fatalf("%d connections", len(edges))
 			}
 			edges[i].die()
+		}
+	})
+}
+
+// TestPoolWarnsOfAnEnd unless that is its own doing.
+func TestPoolWarnsOfAnEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder // written before Wait returns, or Close
+		f := &farm{era: mcp.Modern}
+		p := newPool(t, f, transport.PoolOptions{Idle: time.Second, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := get(t, p, mcp.Metadata{}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if log.String() != "" || !f.all()[0].closed.Load() {
+			t.Errorf("an idle connection was closed: %t, log %s", f.all()[0].closed.Load(), log.String())
+		}
+		if err := get(t, p, mcp.Metadata{}); err != nil {
+			t.Fatal(err)
+		}
+		f.all()[1].die()
+		synctest.Wait()
+		if want := `level=WARN msg="a connection to the server has ended" err=gone`; !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %s: %s", want, log.String())
 		}
 	})
 }

@@ -1,6 +1,9 @@
 package transport
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
@@ -105,11 +108,20 @@ func (p *Pool) run(c *pooled) {
 	p.mu.Lock()
 	p.remove(c)
 	p.mu.Unlock()
-	p.opts.Logger.Debug("a connection to the server has ended", "err", edge.Err())
+	p.logEnd(edge.Err())
 	p.discard(c)
 	p.mu.Lock()
 	delete(p.live, c)
 	p.mu.Unlock()
+}
+
+// logEnd logs that a connection has ended, as a warning if it was not we who did that.
+func (p *Pool) logEnd(err error) {
+	level := slog.LevelWarn
+	if errors.Is(err, mcp.ErrClosed) {
+		level = slog.LevelDebug
+	}
+	p.opts.Logger.Log(context.Background(), level, "a connection to the server has ended", "err", err)
 }
 
 // failed makes calls fail at once for a while: all, or only those of a client whose

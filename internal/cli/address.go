@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"net"
 	"net/url"
 	"strings"
@@ -23,8 +24,9 @@ func parseAddress(text string) (address, error) {
 	const forms = "it must be stdio or http://HOST:PORT, as in --listen " + defaultListen
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		if _, port, err := net.SplitHostPort(text); err == nil && port != "" {
-			return address{}, usagef("did you mean http://"+text+"?", "--listen: %q is no URL", text)
+		if host, port, err := net.SplitHostPort(text); err == nil && port != "" {
+			near := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
+			return address{}, usagef("did you mean http://"+near+"?", "--listen: %q is no URL", text)
 		}
 		return address{}, usagef(forms, "--listen: %q is no URL", text)
 	}
@@ -57,4 +59,20 @@ func parseAddresses(texts []string) ([]address, error) {
 		all = append(all, a)
 	}
 	return all, nil
+}
+
+// checkGuests refuses hosts and origins that no request can have.
+func checkGuests(hosts, origins []string) error {
+	for _, host := range hosts {
+		if host == "" || strings.ContainsAny(host, "/*@ ") {
+			return usagef("as in --allow-host mcp.example.com", "--allow-host: %q is no host", host)
+		}
+	}
+	for _, origin := range origins {
+		u, err := url.Parse(origin)
+		if err != nil || u.Host == "" || u.User != nil || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+			return usagef("as in --allow-origin https://app.example.com", "--allow-origin: %q is no origin of a web page", origin)
+		}
+	}
+	return nil
 }

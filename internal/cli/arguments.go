@@ -88,6 +88,9 @@ func (a *app) parseObject(text string) (jsonrpc.Value, error) {
 		if raw, err = a.readInput("-"); err != nil {
 			return jsonrpc.Value{}, usagef("", "--args: %w", err)
 		}
+		if len(bytes.TrimSpace(raw)) == 0 {
+			return jsonrpc.Value{}, usagef(`a tool without arguments takes {}, or no --args`, "--args: stdin is empty")
+		}
 	}
 	v, err := parseJSON(raw)
 	if err != nil {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -72,7 +73,7 @@ func (o *callOptions) check(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		return usagef("mcpsplice ls lists them", "no tool is named")
+		return usagef(o.listed("tools"), "no tool is named")
 	}
 	if err := o.checkOut(o.out); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (o *callOptions) check(cmd *cobra.Command, args []string) error {
 }
 
 func callRun(ctx context.Context, o *callOptions, c *client.Client) error {
-	tool, err := findTool(ctx, c, o.tool)
+	tool, err := o.findTool(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -109,20 +110,20 @@ func callRun(ctx context.Context, o *callOptions, c *client.Client) error {
 	return o.show(raw)
 }
 
-// findTool returns the tool of a name.
-func findTool(ctx context.Context, c *client.Client, name string) (*mcp.Tool, error) {
+// findTool returns the tool that is to be called.
+func (o *callOptions) findTool(ctx context.Context, c *client.Client) (*mcp.Tool, error) {
 	tools, err := collect(c.Tools(ctx))
 	if err != nil {
 		return nil, err
 	}
 	names := make([]string, len(tools))
 	for i := range tools {
-		if tools[i].Name == name {
+		if tools[i].Name == o.tool {
 			return &tools[i], nil
 		}
 		names[i] = tools[i].Name
 	}
-	return nil, &notFoundError{what: "tool", name: name, hint: didYouMean(name, names)}
+	return nil, &notFoundError{what: "tool", name: o.tool, hint: cmp.Or(didYouMean(o.tool, names), o.listed("tools"))}
 }
 
 // show prints the result of a tool, and returns whether that has failed as an

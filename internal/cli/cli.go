@@ -30,13 +30,17 @@ type Streams struct {
 var errInterrupted = errors.New("interrupted")
 
 // Main runs the program with the arguments that follow its name, and returns
-// how it ends. The first SIGINT or SIGTERM ends the command's context; after a
-// second one Main returns at once, with the command still running.
+// how it ends. The first SIGINT, SIGTERM or SIGHUP ends the command's context;
+// after a second one Main returns at once, with the command still running. A SIGHUP
+// that whoever started the program has it ignore (nohup) stays ignored.
 func Main(ctx context.Context, args []string, streams Streams) ExitCode {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 	streams.Err = newConsole(streams.Err)
 	ended := make(chan ExitCode, 1)
@@ -60,7 +64,7 @@ func run(ctx context.Context, args []string, streams Streams) ExitCode {
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
@@ -70,8 +74,18 @@ func run(ctx context.Context, args []string, streams Streams) ExitCode {
 		err = interruption(err)
 	}
 	a.asJSON = a.asJSON || slices.Contains(ownArgs(args), "--json") // the flags may not have been read so far
+	a.authorized = givesToken(cmd)
 	a.fail(err, code)
 	return code
+}
+
+// givesToken reports whether the flags of a command say who we are.
+func givesToken(cmd *cobra.Command) bool {
+	headers, err := cmd.Flags().GetStringArray("header")
+	return err == nil && slices.ContainsFunc(headers, func(line string) bool {
+		name, _, _ := strings.Cut(line, ":")
+		return strings.EqualFold(name, "Authorization")
+	})
 }
 
 // ownArgs are the arguments before "--".
@@ -90,6 +104,8 @@ type app struct {
 	style   style    // of Out
 	asJSON  bool     // the flag --json
 	inTaken bool     // an argument is what stdin holds
+
+	authorized bool // a token was given
 }
 
 func newApp(streams Streams) *app {
@@ -161,6 +177,7 @@ func newRoot(a *app) *cobra.Command {
 		RunE:                       func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetUsageTemplate(usageTemplate)
+	root.SetHelpCommand(newHelpCmd(root))
 	root.SetVersionTemplate("mcpsplice {{.Version}}\n")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{err, flagHint(cmd, err)}
@@ -172,10 +189,39 @@ func newRoot(a *app) *cobra.Command {
 	return root
 }
 
+// newHelpCmd is cobra's own command, but one that refuses what is no command.
+func newHelpCmd(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:                   "help [COMMAND]",
+		Short:                 "Say more about a command",
+		DisableFlagsInUseLine: true,
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			var names []string
+			if len(args) == 0 {
+				for _, c := range root.Commands() {
+					names = append(names, c.Name())
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			cmd, rest, err := root.Find(args)
+			if err != nil || cmd == root && len(rest) > 0 {
+				return unknownCommand(root, rest)
+			}
+			cmd.InitDefaultHelpFlag()
+			return cmd.Help()
+		},
+	}
+}
+
 // flagHint returns the hint for flags that cannot be read: the nearest one, if that
 // is what a name was meant for.
 func flagHint(cmd *cobra.Command, err error) string {
 	hint := cmd.CommandPath() + " --help lists the flags"
+	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok && value.GetFlag().Value.Type() == "duration" {
+		return "a time has a unit, as in --" + value.GetFlag().Name + " 30s, or 5m, or 1h"
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return hint

@@ -112,7 +112,7 @@ func (o *completeOptions) checkReference(ctx context.Context, c *client.Client) 
 	if o.params.Ref.Type == mcp.RefResource {
 		return o.checkTemplate(ctx, c)
 	}
-	prompt, err := findPrompt(ctx, c, o.params.Ref.Name)
+	prompt, err := o.findPrompt(ctx, c, o.params.Ref.Name)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (o *clientOptions) addFlags(cmd *cobra.Command, jsonUsage string) {
 	f.add(cmd)
 	fs.DurationVar(&f.timeout, "timeout", client.DefaultTimeout, "give up after `TIME` without an answer or progress")
 	fs.StringVar(&f.log, "log", "", "show log messages of `LEVEL` and above: debug, info, notice,\nwarning, error, critical, alert or emergency; and what the\ncommand writes to its stderr")
-	fs.StringVar(&f.trace, "trace", "", "append every message to `FILE`, with secrets masked;\n- stands for stderr")
+	addTraceFlag(fs, &f.trace)
 	o.addJSONFlag(cmd, jsonUsage)
 }
 
@@ -75,6 +75,18 @@ func (o *clientOptions) check(cmd *cobra.Command, args []string) ([]string, erro
 	}
 	o.roots, err = parseRoots(o.flags.roots)
 	return args, err
+}
+
+// listed says how the features of a kind are found out.
+func (o *clientOptions) listed(plural string) string {
+	command := "mcpsplice ls"
+	if plural != "tools" {
+		command += " --" + plural
+	}
+	if o.target.command != nil {
+		command += " --"
+	}
+	return command + " " + o.target.String() + " lists them"
 }
 
 func parseRoots(dirs []string) ([]mcp.Root, error) {
@@ -108,7 +120,7 @@ func (o *clientOptions) with(ctx context.Context, heal bool, f func(context.Cont
 	}
 	defer func() { err = errors.Join(err, trace.Close()) }()
 	target := o.clientTarget(trace.tap("dial"))
-	opts := o.clientOptions(target.String())
+	opts := o.clientOptions()
 	if heal {
 		opts.State = newStateTeller(o.app)
 	}
@@ -135,7 +147,11 @@ func (o *clientOptions) connect(ctx context.Context, target client.Target, opts 
 	return c, err
 }
 
-func (o *clientOptions) clientOptions(server string) *client.Options {
+func (o *clientOptions) clientOptions() *client.Options {
+	server := o.target.String()
+	if o.target.command != nil {
+		server = shorten(server, maxShownType)
+	}
 	questions := newForms(o.app, server)
 	opts := &client.Options{
 		Info: implementation(), Era: o.target.era,
@@ -164,7 +180,7 @@ func (o *clientOptions) clientTarget(tap transport.Tap) client.Target {
 	t := client.Command("")
 	t.Command, t.Options.Tap, t.Options.Stderr = *o.target.command, tap, io.Discard
 	if o.level != "" {
-		t.Options.Stderr = harmlessWriter{o.Err}
+		t.Options.Stderr = o.childStderr(true)
 	}
 	return t
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
 )
 
 // defaultColumns is the width of a terminal that does not tell its own.
@@ -92,14 +91,6 @@ func (c *console) clear() {
 	_, _ = io.WriteString(c.w, "\r\x1b[K")
 }
 
-// shorten cuts a text to at most n characters.
-func shorten(text string, n int) string {
-	if utf8.RuneCountInString(text) <= n {
-		return text
-	}
-	return string([]rune(text)[:max(n-1, 0)]) + "…"
-}
-
 // harmless is for strings.Map: it is printable, but leaves a text its lines.
 func harmless(r rune) rune {
 	if r == '\n' || r == '\t' || unicode.IsPrint(r) {
@@ -113,12 +104,37 @@ func harmlessText(text string) string {
 	return strings.Map(harmless, strings.ReplaceAll(text, "\r\n", "\n"))
 }
 
-// A harmlessWriter writes what a server's program writes to its stderr.
+// childStderr returns what takes what a server's program writes to its stderr: as
+// lines of JSON if all messages are, else as it is, unless it is to be harmless.
+func (a *app) childStderr(harmless bool) io.Writer {
+	switch {
+	case a.asJSON:
+		return jsonLines{a}
+	case harmless:
+		return harmlessWriter{a.Err}
+	}
+	return a.Err
+}
+
+// A harmlessWriter writes text so that it does nothing to a terminal.
 type harmlessWriter struct{ w io.Writer }
 
 func (h harmlessWriter) Write(p []byte) (int, error) {
 	if _, err := io.WriteString(h.w, harmlessText(string(p))); err != nil {
 		return 0, err
+	}
+	return len(p), nil
+}
+
+// jsonLines writes each line as one of JSON. What is not written at once is not
+// one line.
+type jsonLines struct{ app *app }
+
+func (j jsonLines) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		j.app.errLine(struct {
+			Stderr string `json:"stderr"`
+		}{strings.ToValidUTF8(strings.TrimRight(line, "\r\n"), "\ufffd")})
 	}
 	return len(p), nil
 }

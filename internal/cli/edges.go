@@ -48,7 +48,7 @@ func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, 
 	}
 	o := &stdio.DialOptions{DialOptions: options, Tap: d.tap}
 	if !d.quiet {
-		o.Stderr = d.app.Err
+		o.Stderr = d.app.childStderr(d.app.console.terminal())
 	}
 	return edge(stdio.Dial(ctx, *d.target.command, o))
 }
@@ -153,4 +153,19 @@ func statusOf(err error) int {
 		return e.Status
 	}
 	return 0
+}
+
+// restOf returns how long a server wants to be left alone that answered an HTTP
+// status instead of a message, 0 if it did not say.
+func restOf(err error) time.Duration {
+	if e, ok := errors.AsType[*streamable.StatusError](err); ok {
+		return e.RetryAfter
+	}
+	return 0
+}
+
+// isWebPage reports whether a server answered with what is for browsers.
+func isWebPage(err error) bool {
+	e, ok := errors.AsType[*streamable.StatusError](err)
+	return ok && e.ContentType == "text/html"
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/http"
@@ -136,21 +137,22 @@ func codeOf(err error) ExitCode {
 	if needsAuthorization(err) {
 		return ExitUnauthorized
 	}
+	if statusOf(err) == http.StatusForbidden {
+		return ExitUnauthorized // with no challenge, but refused all the same
+	}
 	if status := statusOf(err); status >= 500 || status == 429 {
 		return ExitUnreachable // for now
 	}
 	if errors.Is(err, session.ErrRevision) {
 		return ExitMismatch
 	}
-	if e, ok := errors.AsType[*mcp.CallError](err); ok {
-		switch e.Kind {
-		case mcp.Unreachable, mcp.ConnectionLost:
-			return ExitUnreachable
-		case mcp.TimedOut:
-			return ExitTimedOut
-		case mcp.BadReply, mcp.Unsupported:
-			return ExitMismatch
-		}
+	switch failureKind(err) {
+	case mcp.Unreachable, mcp.ConnectionLost:
+		return ExitUnreachable
+	case mcp.TimedOut:
+		return ExitTimedOut
+	case mcp.BadReply, mcp.Unsupported:
+		return ExitMismatch
 	}
 	if e, ok := errors.AsType[*jsonrpc.Error](err); ok {
 		switch e.Code {
@@ -160,6 +162,28 @@ func codeOf(err error) ExitCode {
 		}
 	}
 	return ExitUnexpected
+}
+
+// failureKind returns how a call failed: ours, or that of a bridge like serve, which
+// says so of the server behind it. Empty if neither did.
+func failureKind(err error) mcp.FailureKind {
+	if e, ok := errors.AsType[*mcp.CallError](err); ok {
+		return e.Kind
+	}
+	kind, _ := saidByBridge(err, "kind")
+	return mcp.FailureKind(kind)
+}
+
+// saidByBridge returns what the error of a bridge says of a call that the server behind
+// it did not answer (see mcp.CallError).
+func saidByBridge(err error, name string) (string, bool) {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeInternalError {
+		return "", false
+	}
+	raw, _ := e.Data.Lookup("mcpsplice")
+	said := jsonrpc.Trusted(raw)
+	return said.LookupString(name)
 }
 
 // hintOf returns the way out of an error where we know one.
@@ -173,17 +197,65 @@ func hintOf(err error) string {
 	if pages := pagesOf(err); pages != "" {
 		return "visit " + pages + " if you trust it, then call again"
 	}
+	switch outcome, _ := saidByBridge(err, "outcome"); mcp.Outcome(outcome) {
+	case mcp.NotSent:
+		return "the server behind the bridge did not get the call; the bridge logs why"
+	case mcp.MaybeExecuted:
+		return "the server behind the bridge may have executed the call; the bridge logs what happened"
+	}
+	if rest := restOf(err); rest > 0 {
+		return "the server wants to be left alone for " + rest.Round(time.Second).String()
+	}
 	switch code := codeOf(err); {
+	case statusOf(err) == http.StatusForbidden:
+		return `the server refuses this client; if it wants a token, give one with -H "Authorization: Bearer TOKEN"`
 	case code == ExitUnauthorized:
 		return `give a token with -H "Authorization: Bearer TOKEN"`
-	case statusOf(err) == http.StatusNotFound:
+	case statusOf(err) == http.StatusNotFound, statusOf(err) == http.StatusMethodNotAllowed:
 		return "is the path right? that of an endpoint is often /mcp"
+	case isWebPage(err):
+		return "that is a web page: is the path right? that of an endpoint is often /mcp"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "the server speaks http, not https"
+	case isUntrusted(err):
+		return "if you trust whoever made the certificate, SSL_CERT_FILE=FILE names it (not on macOS and Windows, which keep their own)"
+	case lacksCapability(err, "roots"):
+		return "--root DIR tells the server which directory it may work on"
+	case lacksCapability(err, "sampling"):
+		return "mcpsplice has no model that a server could ask"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens at that address: is the server running?"
 	case code == ExitTimedOut:
 		return "--timeout gives the server longer"
 	}
 	return ""
+}
+
+// hint returns the way out of an error, with what is known of the command line.
+func (a *app) hint(err error) string {
+	if a.authorized && codeOf(err) == ExitUnauthorized {
+		return "the server does not accept what -H gives it as Authorization"
+	}
+	return hintOf(err)
+}
+
+// isUntrusted reports whether a server has a certificate whose maker is not known.
+func isUntrusted(err error) bool {
+	_, ok := errors.AsType[x509.UnknownAuthorityError](err)
+	return ok
+}
+
+// lacksCapability reports whether a server needs a capability of its clients that we
+// have not declared.
+func lacksCapability(err error, name string) bool {
+	e, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok || e.Code != jsonrpc.CodeMissingCapability {
+		return false
+	}
+	required, _ := e.Data.Lookup("requiredCapabilities")
+	all := jsonrpc.Trusted(required)
+	_, ok = all.Lookup(name)
+	return ok
 }
 
 // pagesOf returns the addresses of the pages that a legacy server wants to be
@@ -214,7 +286,7 @@ func (a *app) fail(err error, code ExitCode) {
 	}
 	if !a.asJSON {
 		a.notice("error: %s", text)
-		if hint := hintOf(err); hint != "" {
+		if hint := a.hint(err); hint != "" {
 			a.notice("hint: %s", clean(hint))
 		}
 		return
@@ -227,7 +299,7 @@ func (a *app) fail(err error, code ExitCode) {
 	}
 	a.errLine(struct {
 		Error wire `json:"error"`
-	}{wire{code.String(), text, hintOf(err), code}})
+	}{wire{code.String(), text, a.hint(err), code}})
 }
 
 // errLine writes a value to stderr as one line of JSON.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -17,6 +18,11 @@ var (
 	AppendMasked = appendMasked
 	CodeOf       = codeOf
 )
+
+// Root returns the program as a command, with all others below it.
+func Root() *cobra.Command {
+	return newRoot(newApp(Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+}
 
 // PoolOptions returns what flags of serve say about connections.
 func PoolOptions(args ...string) (transport.PoolOptions, error) {
@@ -108,8 +114,9 @@ func Terminal(w io.Writer, columns int) (write func(string), show func(string), 
 // ProgressLine is progressLine.
 var ProgressLine = progressLine
 
-// Harmless is harmlessText, and Wrap wrap.
+// Harmless is harmlessText, Shorten shorten, and Wrap wrap.
 var (
 	Harmless = harmlessText
+	Shorten  = shorten
 	Wrap     = wrap
 )

@@ -51,6 +51,7 @@ func (f *forms) answer(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitRes
 		f.printf("\nThe question was left without an answer.\n")
 		return &mcp.ElicitResult{Action: mcp.Cancel}, nil
 	case err != nil:
+		f.printf("\n") // the line with the prompt is not ended
 		return nil, err
 	}
 	return &mcp.ElicitResult{Action: action, Content: content}, nil

@@ -33,7 +33,8 @@ func newExampleCall() exampleCall {
 func guide(url, sse string) string {
 	call := newExampleCall()
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nThis is the built-in demo server. Call one of its tools:\n\n  curl -sS %s", url)
+	fmt.Fprintf(&b, "\nThis is the built-in demo server. At another terminal:\n\n  mcpsplice ls %s\n  mcpsplice call %s ask\n", url, url)
+	fmt.Fprintf(&b, "\nOr call one of its tools without mcpsplice:\n\n  curl -sS %s", url)
 	for _, header := range call.headers {
 		fmt.Fprintf(&b, " \\\n    -H '%s'", header)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/mcpsplice/mcpsplice/client"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -201,43 +200,6 @@ func writeEntries(b *strings.Builder, entries []entry, columns int, s style) {
 		}
 		b.WriteString(head + strings.Join(lines, indent) + "\n")
 	}
-}
-
-// width is how many columns a text takes, without our own styles.
-func width(text string) int {
-	n := utf8.RuneCountInString(text)
-	for {
-		_, rest, found := strings.Cut(text, "\x1b[")
-		if !found {
-			return n
-		}
-		code, after, _ := strings.Cut(rest, "m")
-		n -= len("\x1b[") + len(code) + len("m")
-		text = after
-	}
-}
-
-// wrap breaks a text into lines of at most columns, and no more than most.
-func wrap(text string, columns, most int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == "":
-			line = word
-		case width(line)+1+width(word) <= columns:
-			line += " " + word
-		case len(lines) == most-1:
-			return append(lines, shorten(line+" …", columns))
-		default:
-			lines = append(lines, shorten(line, columns))
-			line = word
-		}
-	}
-	if line == "" {
-		return lines
-	}
-	return append(lines, shorten(line, columns))
 }
 
 func toolEntries(ctx context.Context, c *client.Client, s style) ([]entry, error) {

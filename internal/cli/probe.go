@@ -21,6 +21,7 @@ type probeOptions struct {
 	*app
 	flags  targetFlags
 	target *target
+	trace  string
 }
 
 const probeLong = `Connect to an MCP server, find out what it is, and disconnect.
@@ -46,6 +47,9 @@ func newProbeCmd(a *app) *cobra.Command {
 			if o.target, err = o.flags.target(cmd, args); err != nil {
 				return err
 			}
+			if o.target.demo && o.trace != "" {
+				return usagef("", "--trace is not for the demo, to which nothing is sent")
+			}
 			return probeRun(cmd.Context(), o)
 		},
 	}
@@ -53,6 +57,7 @@ func newProbeCmd(a *app) *cobra.Command {
 	fs.SortFlags = false
 	o.flags.add(cmd)
 	fs.DurationVar(&o.flags.timeout, "timeout", 30*time.Second, "give up after `TIME`")
+	addTraceFlag(fs, &o.trace)
 	a.addJSONFlag(cmd, "print one JSON object")
 	return cmd
 }
@@ -70,10 +75,15 @@ type finding struct {
 	Request      string         `json:"round_trip"` // the method that was timed
 }
 
-func probeRun(ctx context.Context, o *probeOptions) error {
+func probeRun(ctx context.Context, o *probeOptions) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, o.flags.timeout)
 	defer cancel()
-	f, err := o.probe(ctx)
+	trace, err := openTrace(o.trace, o.Err)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, trace.Close()) }()
+	f, err := o.probe(ctx, trace.tap("dial"))
 	switch {
 	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &timeoutError{o.flags.timeout, err}
@@ -85,8 +95,8 @@ func probeRun(ctx context.Context, o *probeOptions) error {
 	return o.table(f.rows())
 }
 
-func (o *probeOptions) probe(ctx context.Context) (*finding, error) {
-	d := &dialer{app: o.app, target: o.target, logger: slog.New(slog.DiscardHandler), quiet: true}
+func (o *probeOptions) probe(ctx context.Context, tap transport.Tap) (*finding, error) {
+	d := &dialer{app: o.app, target: o.target, logger: slog.New(slog.DiscardHandler), tap: tap, quiet: true}
 	start := time.Now()
 	edge, err := d.dial(ctx, &mcp.Metadata{})
 	if err != nil {
@@ -99,8 +109,19 @@ func (o *probeOptions) probe(ctx context.Context) (*finding, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.tellNoise(edge)
 	f.Target, f.Transport, f.Connect = o.target.String(), transportOf(o.target, edge), millis(connected)
 	return f, nil
+}
+
+// tellNoise tells of what a server writes to its stdout that is no message: we pass
+// over it, as few others do.
+func (o *probeOptions) tellNoise(edge transport.Edge) {
+	noisy, ok := edge.(interface{ Noise() int64 })
+	if !ok || o.target.command == nil || noisy.Noise() == 0 {
+		return
+	}
+	o.notice("the server writes lines to stdout that are no messages (%d so far): that is for stderr, and some clients fail at it", noisy.Noise())
 }
 
 // roundTrip makes one request that any server of the era must answer.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ func newPromptCmd(a *app) *cobra.Command {
 				return err
 			}
 			if len(rest) == 0 {
-				return usagef("mcpsplice ls --prompts lists them", "no prompt is named")
+				return usagef(o.listed("prompts"), "no prompt is named")
 			}
 			if err := o.checkOut(o.out); err != nil {
 				return err
@@ -76,7 +77,7 @@ func (a *app) parseTexts(words []string) ([]argument, error) {
 }
 
 func promptRun(ctx context.Context, o *promptOptions, c *client.Client) error {
-	prompt, err := findPrompt(ctx, c, o.name)
+	prompt, err := o.findPrompt(ctx, c, o.name)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func promptRun(ctx context.Context, o *promptOptions, c *client.Client) error {
 	return nil
 }
 
-func findPrompt(ctx context.Context, c *client.Client, name string) (*mcp.Prompt, error) {
+func (o *clientOptions) findPrompt(ctx context.Context, c *client.Client, name string) (*mcp.Prompt, error) {
 	prompts, err := collect(c.Prompts(ctx))
 	if err != nil {
 		return nil, err
@@ -126,7 +127,7 @@ func findPrompt(ctx context.Context, c *client.Client, name string) (*mcp.Prompt
 		}
 		names[i] = prompts[i].Name
 	}
-	return nil, &notFoundError{what: "prompt", name: name, hint: didYouMean(name, names)}
+	return nil, &notFoundError{what: "prompt", name: name, hint: cmp.Or(didYouMean(name, names), o.listed("prompts"))}
 }
 
 // promptArguments returns the arguments for a prompt, and tells of those that it

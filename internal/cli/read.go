@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -35,7 +36,7 @@ func newReadCmd(a *app) *cobra.Command {
 				return err
 			}
 			if len(rest) != 1 {
-				return usagef("mcpsplice ls --resources lists them", "one resource was expected, not %d", len(rest))
+				return usagef(o.listed("resources"), "one resource was expected, not %d", len(rest))
 			}
 			if err := o.checkOut(o.out); err != nil {
 				return err
@@ -59,7 +60,7 @@ func readRun(ctx context.Context, o *readOptions, c *client.Client) error {
 	raw, err := c.Call(ctx, mcp.MethodReadResource, mcp.ReadResourceParams{URI: o.uri}, &client.CallOptions{Progress: o.progress()})
 	switch {
 	case noSuchResource(err):
-		return &notFoundError{what: "resource", name: o.uri, hint: resourceHint(ctx, c, o.uri), err: err}
+		return &notFoundError{what: "resource", name: o.uri, hint: cmp.Or(resourceHint(ctx, c, o.uri), o.listed("resources")), err: err}
 	case err != nil:
 		return err
 	case o.asJSON:

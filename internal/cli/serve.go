@@ -47,8 +47,8 @@ to clients of every protocol revision, whatever the server itself speaks.
 The server is started or connected to when the first request comes, and again
 after it has ended. Without a target a built-in demo is served.
 
-On SIGINT or SIGTERM calls in flight are given time to end. A second signal
-ends the program at once. With --listen stdio alone it ends when its input does.`
+On SIGINT, SIGTERM or SIGHUP calls in flight are given time to end, and the exit
+code is 0. A second signal ends the program at once. With --listen stdio alone it ends when its input does.`
 
 const serveExample = `  # a server that speaks stdio, for clients that speak HTTP
   mcpsplice serve -- npx -y @modelcontextprotocol/server-everything
@@ -81,7 +81,7 @@ func newServeCmd(a *app) *cobra.Command {
 	fs.StringArrayVar(&f.hosts, "allow-host", nil, "serve requests for `HOST`, too (repeatable)")
 	fs.StringArrayVar(&f.origins, "allow-origin", nil, "let web pages of `ORIGIN` in (repeatable)")
 	fs.BoolVar(&f.allowRemote, "allow-remote", false, "serve beyond loopback without authentication")
-	fs.StringVar(&f.trace, "trace", "", "append every message to `FILE`, with secrets masked;\n- stands for stderr")
+	addTraceFlag(fs, &f.trace)
 	fs.StringVar(&f.logLevel, "log-level", "info", "least `LEVEL` of log lines: debug, info, warn, error or off")
 	a.addJSONFlag(cmd, "write log lines, addresses and errors as JSON")
 	return cmd
@@ -96,6 +96,10 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	}
 	if o.target != nil && o.target.demo {
 		o.target = nil
+		err = f.unused(cmd, "is not for the demo, which is a part of this program", "timeout", "isolation", "max-connections", "idle", "turn-wait")
+		if err != nil {
+			return err
+		}
 	}
 	if o.target == nil {
 		if o.demoEra, err = parseEra(f.era); err != nil {
@@ -103,6 +107,9 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if o.addresses, err = parseAddresses(f.listen); err != nil {
+		return err
+	}
+	if err = checkGuests(f.hosts, f.origins); err != nil {
 		return err
 	}
 	if o.pool, err = f.poolFlags.options(cmd); err != nil {
@@ -156,6 +163,7 @@ func serveRun(ctx context.Context, o *serveOptions) (err error) {
 	})
 	if err == nil {
 		o.announce(listeners)
+		o.tellMissing()
 		err = serveAll(ctx, listeners)
 	}
 	ending := errors.Join(closeHandler(), trace.Close())
@@ -215,6 +223,17 @@ func serveAll(ctx context.Context, listeners []*listener) error {
 		group.Go(func() error { return l.serve(ctx) })
 	}
 	return group.Wait()
+}
+
+// tellMissing tells of a command that cannot be started as things are, long before a
+// client wants it. It may be there by then.
+func (o *serveOptions) tellMissing() {
+	if o.target == nil || o.target.command == nil {
+		return
+	}
+	if _, err := o.target.command.Find(); err != nil {
+		o.logger.Warn("the server's command cannot be started now", "err", err)
+	}
 }
 
 // announce says where clients are served, and of the demo how it is called.

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func TestGuideIsRight(t *testing.T) {
 	if err := res.Body.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"curl -sS " + url + " \\\n", "-H 'Mcp-Name: echo'", `"mcpServers"`, "2024-11-05 use http://sse.example/sse\n"} {
+	for _, want := range []string{"\n  mcpsplice ls " + url + "\n", "curl -sS " + url + " \\\n", "-H 'Mcp-Name: echo'", `"mcpServers"`, "2024-11-05 use http://sse.example/sse\n"} {
 		if !strings.Contains(cli.Guide(url, "http://sse.example/sse"), want) {
 			t.Errorf("the guide lacks %s", want)
 		}
@@ -88,6 +89,18 @@ func callSlowly(t *testing.T, url string) {
 		}
 	}
 	t.Fatal("the call has not begun")
+}
+
+// TestHangupEndsWell: a terminal that is closed ends the program as SIGTERM does, so
+// that its server is taken leave of.
+func TestHangupEndsWell(t *testing.T) {
+	cmd, _ := serve(t)
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
 }
 
 func TestSecondSignalEndsAtOnce(t *testing.T) {

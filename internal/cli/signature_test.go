@@ -97,9 +97,36 @@ func TestDescriptionsAreWrapped(t *testing.T) {
 		{24, 3, []string{"one two three four five", "six seven eight nine ten"}},
 		{14, 2, []string{"one two three", "four five six…"}},
 		{3, 1, []string{"on…"}},
+		{4, 3, []string{"one", "two", "thr…"}},
 	} {
 		if diff := cmp.Diff(tt.want, cli.Wrap(text, tt.columns, tt.most)); diff != "" {
 			t.Errorf("%d columns: %s", tt.columns, diff)
+		}
+	}
+}
+
+// TestWideCharactersTakeTwoColumns: those of East Asian scripts take two columns, and marks none.
+func TestWideCharactersTakeTwoColumns(t *testing.T) {
+	for _, tt := range []struct {
+		text    string
+		columns int
+		want    []string
+	}{
+		{"日本語で書く", 6, []string{"日本語", "で書く"}},
+		{"日本語で書く", 7, []string{"日本語", "で書く"}},
+		{"日本 語で 書く", 9, []string{"日本 語で", "書く"}},
+		{"日本語で書く", 1, []string{"日", "本", "語", "で", "書", "く"}},
+		{"e\u0301te\u0301 x", 5, []string{"e\u0301te\u0301 x"}},
+		{"https://example.com/", 8, []string{"https://", "example.", "com/"}},
+		{"👋👋👋", 4, []string{"👋👋", "👋"}},
+	} {
+		if diff := cmp.Diff(tt.want, cli.Wrap(tt.text, tt.columns, 10)); diff != "" {
+			t.Errorf("%s in %d columns: %s", tt.text, tt.columns, diff)
+		}
+	}
+	for text, want := range map[string]string{"日本語": "日本…", "日本": "日本", "abcdefgh": "abcd…", "abcde": "abcde"} {
+		if got := cli.Shorten(text, 5); got != want {
+			t.Errorf("%s is shortened to %s, want %s", text, got, want)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (f *targetFlags) add(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringArrayVarP(&f.headers, "header", "H", nil, "send the header `'Name: value'` to an HTTP server (repeatable)")
 	fs.StringVar(&f.transport, "transport", "auto", "`TRANSPORT` of an HTTP server: http (Streamable HTTP), sse\n(HTTP with SSE), or auto: the first of them that it has")
-	fs.StringArrayVarP(&f.env, "env", "e", nil, "give the command the variable `KEY=VALUE` (repeatable)")
+	fs.StringArrayVarP(&f.env, "env", "e", nil, "give the command the variable `KEY=VALUE` (repeatable); of our\nown variables it gets only PATH, HOME, LANG and the like")
 	fs.StringVar(&f.cwd, "cwd", "", "run the command in `DIR`")
 	fs.StringVar(&f.era, "era", "auto", "`ERA` of the server's protocol: auto, legacy or modern")
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/transport"
+
+	"github.com/spf13/pflag"
 )
 
 // Limits of what waits to be written to a trace. At either, messages are
@@ -42,6 +44,11 @@ type traced struct {
 	edge     string
 	outgoing bool
 	message  []byte
+}
+
+// addTraceFlag adds --trace to a command.
+func addTraceFlag(fs *pflag.FlagSet, name *string) {
+	fs.StringVar(name, "trace", "", "append every message to `FILE`, with secrets masked;\n- stands for stderr")
 }
 
 // openTrace returns a trace that appends to a file, "-" standing for stderr, or

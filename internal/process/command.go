@@ -160,6 +160,15 @@ func (c *Command) launch(ctx context.Context) (*launch, error) {
 	return &launch{path: path, argv: append([]string{c.Path}, c.Args...), dir: dir, env: env}, nil
 }
 
+// Find returns the program that [Start] would run now, as an absolute path.
+func (c *Command) Find() (string, error) {
+	l, err := c.launch(context.Background())
+	if err != nil {
+		return "", &StartError{Path: c.Path, Dir: c.Dir, Err: err}
+	}
+	return l.path, nil
+}
+
 // check refuses what the system could only misread: a NUL ends a string early.
 func (c *Command) check() error {
 	if c.Path == "" {

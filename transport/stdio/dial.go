@@ -24,6 +24,13 @@ type Command struct {
 	Env  map[string]string // variables besides a minimal set of ours (PATH, HOME, LANG and the like)
 }
 
+// Find returns the program that [Dial] would start now, as an absolute path, or why it
+// would start none.
+func (c *Command) Find() (string, error) {
+	p := process.Command{Path: c.Path, Args: c.Args, Dir: c.Dir, Env: c.Env}
+	return p.Find()
+}
+
 // DialOptions configure [Dial]. The zero value is usable.
 type DialOptions struct {
 	transport.DialOptions

@@ -266,3 +266,19 @@ func TestContextEndsTheStartOnly(t *testing.T) {
 		succeed(t, c, "x", "{}")
 	})
 }
+
+// TestFind: what is found is what a Dial starts, and nothing is started.
+func TestFind(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := stdio.Command{Path: "./" + filepath.Base(self), Dir: filepath.Dir(self)}
+	if got, err := found.Find(); err != nil || got != self {
+		t.Errorf("got %q, %v, want %q", got, err, self)
+	}
+	missing := stdio.Command{Path: "no-such-program"}
+	if got, err := missing.Find(); err == nil || got != "" || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("got %q, %v", got, err)
+	}
+}

@@ -22,7 +22,7 @@ func (h *Handler) get(out *output) *reject {
 	r := out.r
 	isModern := mcp.Revision(r.Header.Get(versionHeader)).Era() == mcp.Modern
 	if h.sessionless() || isModern || r.Header.Get(sessionHeader) == "" {
-		return notAllowed(h.methods()) // a modern server has no such stream
+		return h.sessionsOnly(r) // a modern server has no such stream
 	}
 	if !readAccept(r.Header).stream {
 		return invalid(http.StatusNotAcceptable, "Not Acceptable: the client must accept text/event-stream")

@@ -253,6 +253,17 @@ func (h *Handler) methods() string {
 	return "GET, POST, DELETE, OPTIONS"
 }
 
+// sessionsOnly refuses a method that is there for sessions only to a request that has
+// none, such as that of a browser in which somebody opens the address.
+func (h *Handler) sessionsOnly(r *http.Request) *reject {
+	rej := notAllowed(h.methods())
+	if !h.sessionless() {
+		rej.err.Message = "Method Not Allowed: this is an endpoint of MCP, to which clients POST; " +
+			r.Method + " is for those with a session (Mcp-Session-Id)"
+	}
+	return rej
+}
+
 // sessionless reports whether no client can have a session.
 func (h *Handler) sessionless() bool { return h.opts.Plain || h.opts.Era == mcp.Modern }
 

@@ -159,7 +159,7 @@ func appendReply(dst []byte, id jsonrpc.ID, result mcp.Result, err error) []byte
 // delete ends a session, and with it its stream.
 func (h *Handler) delete(out *output) *reject {
 	if h.sessionless() || out.r.Header.Get(sessionHeader) == "" {
-		return notAllowed(h.methods())
+		return h.sessionsOnly(out.r)
 	}
 	s, rej := h.session(out.r, jsonrpc.ID{})
 	if rej != nil {

@@ -244,6 +244,13 @@ func TestEraOfAMessage(t *testing.T) {
 			t.Errorf("%s to a modern listener: %s, Allow %q", method, r, r.header.Get("Allow"))
 		}
 	}
+	// What is told names no method that would be refused the same way.
+	for _, method := range []string{"GET", "DELETE"} {
+		want := "clients POST; " + method + " is for those with a session"
+		if r := servers[mcp.NoEra].do(t, method, "", header("Accept", "text/html")); r.status != http.StatusMethodNotAllowed || !strings.Contains(r.body, want) {
+			t.Errorf("%s without a session: %s", method, r)
+		}
+	}
 	h := header(id, session[mcp.NoEra], version, "2026-07-28", "Accept", "text/event-stream")
 	if r := servers[mcp.NoEra].do(t, "GET", "", h); r.status != http.StatusMethodNotAllowed {
 		t.Errorf("GET of a modern client: %s", r)

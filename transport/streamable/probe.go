@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -110,11 +111,14 @@ func (c *Conn) agree(ctx context.Context, v verdict) error {
 // orNeither adds to the failure of a legacy handshake why the server was not
 // taken for a modern one, unless both are refused in the same words.
 func orNeither(err, probe error) error {
-	if err == nil || probe == nil || err.Error() == probe.Error() {
+	if err == nil || probe == nil || words(err, mcp.MethodInitialize) == words(probe, mcp.MethodDiscover) {
 		return err
 	}
 	return fmt.Errorf("%w (before that, %v)", err, probe)
 }
+
+// words returns what an error says of a request, whatever that was.
+func words(err error, method string) string { return strings.TrimPrefix(err.Error(), method+": ") }
 
 // A verdict is what an answer to server/discover says about a server.
 type verdict struct {

@@ -313,6 +313,9 @@ func TestServerThatIsNoMCPServer(t *testing.T) {
 		})
 		began := time.Now()
 		_, err := streamable.Dial(t.Context(), p.url, nil)
+		if err != nil && strings.Contains(err.Error(), "before that") {
+			t.Errorf("%q: the same is told twice: %v", kind, err)
+		}
 		if err == nil || !strings.Contains(err.Error(), kind) || body != "" && !strings.Contains(err.Error(), "hello") {
 			t.Errorf("B062, S1.91: %s: %v", kind, err)
 		}
