@@ -600,3 +600,41 @@ func TestKeptPagesAreBounded_B155(t *testing.T) {
 		})
 	}
 }
+
+// TestPageThatIsLostEndsNothingThatIsKept: the server has not refused its cursor.
+func TestPageThatIsLostEndsNothingThatIsKept_B155(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBook(mcp.Modern, func(cursor string) string {
+			if cursor == "" {
+				return `,"ttlMs":6000000,"nextCursor":"2"`
+			}
+			return `,"ttlMs":1000`
+		})
+		lost := false
+		b.redial(func(context.Context, int, transport.DialOptions) (*fakeEdge, error) {
+			return newEdge(mcp.Modern, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+				if _, paged := req.Params.Lookup("cursor"); paged && lost {
+					return mcp.Result{}, &mcp.CallError{Method: req.Method, Kind: mcp.BadReply, Outcome: mcp.Answered}
+				}
+				return b.handle(ctx, req, caller)
+			}), nil
+		})
+		c := connect(t, b, nil)
+		for range 2 { // the first time it begins to listen
+			if _, err := prompts(t, c); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		pass(time.Minute)
+		lost = true
+		if _, err := prompts(t, c); err == nil {
+			t.Error("nothing is lost")
+		}
+		lost = false
+		before := b.pages
+		if _, err := prompts(t, c); err != nil || b.pages != before+1 {
+			t.Errorf("%d pages are asked for: %v", b.pages-before, err)
+		}
+	})
+}
