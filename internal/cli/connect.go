@@ -140,11 +140,31 @@ func (o *clientOptions) with(ctx context.Context, heal bool, f func(context.Cont
 func (o *clientOptions) connect(ctx context.Context, target client.Target, opts *client.Options) (*client.Client, error) {
 	connecting, cancel := context.WithTimeout(ctx, o.flags.timeout)
 	defer cancel()
+	defer o.tellWaiting(o.target)()
 	c, err := client.Connect(connecting, target, opts)
 	if err != nil && ctx.Err() == nil && errors.Is(connecting.Err(), context.DeadlineExceeded) {
 		return nil, &timeoutError{o.flags.timeout, err}
 	}
 	return c, err
+}
+
+// quickly is how long people wait without being told what for.
+const quickly = time.Second
+
+// tellWaiting shows that a server lets us wait, as a command does that installs itself
+// first, until the function that it returns is called.
+func (a *app) tellWaiting(t *target) (over func()) {
+	shown := make(chan struct{})
+	waiting := time.AfterFunc(quickly, func() {
+		defer close(shown)
+		a.console.show("waiting for " + t.String())
+	})
+	return func() {
+		if !waiting.Stop() {
+			<-shown
+		}
+		a.console.show("")
+	}
 }
 
 func (o *clientOptions) clientOptions() *client.Options {

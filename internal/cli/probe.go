@@ -97,6 +97,7 @@ func probeRun(ctx context.Context, o *probeOptions) (err error) {
 
 func (o *probeOptions) probe(ctx context.Context, tap transport.Tap) (*finding, error) {
 	d := &dialer{app: o.app, target: o.target, logger: slog.New(slog.DiscardHandler), tap: tap, quiet: true}
+	defer o.tellWaiting(o.target)()
 	start := time.Now()
 	edge, err := d.dial(ctx, &mcp.Metadata{})
 	if err != nil {
