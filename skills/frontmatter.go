@@ -40,11 +40,11 @@ func (s *Skill) compare(file []byte) error {
 // readJSON returns an object as Go values.
 func readJSON(raw mcp.JSON) (map[string]any, error) {
 	var object map[string]any
+	if len(raw) > 0 && raw[0] != '{' {
+		return nil, errors.New("it is another value") // Decode would take [] as well
+	}
 	if err := raw.Decode(&object); err != nil {
 		return nil, err
-	}
-	if object == nil {
-		return nil, errors.New("it is null")
 	}
 	return object, nil
 }

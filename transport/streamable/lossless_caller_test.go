@@ -301,8 +301,14 @@ func (c *cell) needs() *rapid.Generator[inputs] {
 			return key
 		}).Draw(t, "keys")
 		var requests object
+		pages := map[string]bool{}
 		for _, key := range keys {
 			d := c.dialogues().Draw(t, "dialogue")
+			if page, ok := jsonrpc.Unquote([]byte(d.question.params.get("url"))); ok && pages[page] {
+				continue // its user is asked to open it once
+			} else if ok {
+				pages[page] = true
+			}
 			asked := tokens(d.question.method + " " + d.question.params.without("elicitationId").String())
 			if in.questions[asked] == "" {
 				in.questions[asked] = d.answer.text
