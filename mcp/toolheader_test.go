@@ -244,6 +244,11 @@ func TestOnlySoManyToolsAreRemembered(t *testing.T) {
 			t.Errorf("%s is known: %t", name, ok)
 		}
 	}
+	// One that is annotated meanwhile is not known for one that is not.
+	h.Learn(*result(t, toolList(tool("plain0", annotated))))
+	if _, known := h.Lookup("plain0"); known {
+		t.Error("plain0 is known, although its headers are not")
+	}
 	// What is remembered still follows its tool, and what is forgotten makes room.
 	h.Learn(*result(t, toolList(tool("tool0", `"properties":{"a":{"type":"string","x-mcp-header":"Zone"}}`))))
 	if got, _ := h.Lookup("tool0"); len(got) != 1 || got[0].Name != "Zone" {
