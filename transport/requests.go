@@ -206,6 +206,10 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 // caller is to read on.
 func (s *server) serve(m *jsonrpc.Message, listen bool, data []byte, f func(ctx context.Context, send sender)) bool {
 	id, size := m.ID, max(len(data), len(m.Body.Raw())) // a part of a batch has no data
+	if s.until.Err() != nil { // whether that has been noticed or not
+		s.refuse(id, jsonrpc.ToWire(errClosed))
+		return true
+	}
 	ctx, cancel := context.WithCancelCause(s.ctx)
 	r := &serving{s: s, key: id.Key(), cancel: cancel, listen: listen}
 	if err := s.begin(r); err != nil {

@@ -99,6 +99,7 @@ type server struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
+	until    context.Context // that of Serve, at whose end no further requests are taken
 	turn     turn
 	ended    chan error   // gets the error that ended the input
 	holder   holder       // the link, if it can hold messages back
@@ -176,6 +177,7 @@ func Guarded(handler mcp.Handler, logger *slog.Logger) mcp.Handler {
 }
 
 func (s *server) run(ctx context.Context) error {
+	s.until = ctx
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer s.cancel(mcp.ErrClosed)
 	s.holder, _ = s.link.(holder)
