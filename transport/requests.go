@@ -206,7 +206,7 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 // caller is to read on.
 func (s *server) serve(m *jsonrpc.Message, listen bool, data []byte, f func(ctx context.Context, send sender)) bool {
 	id, size := m.ID, max(len(data), len(m.Body.Raw())) // a part of a batch has no data
-	if s.until.Err() != nil { // whether that has been noticed or not
+	if s.until.Err() != nil {                           // whether that has been noticed or not
 		s.refuse(id, jsonrpc.ToWire(errClosed))
 		return true
 	}
