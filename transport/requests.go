@@ -202,11 +202,11 @@ func (s *server) answerModern(ctx context.Context, req *mcp.Request, id jsonrpc.
 
 // serve has f serve a request whose memory is data: beside the others if it is a
 // listen call, by the reader itself if requests are served fast, else when its
-// turn comes. From now on the client can cancel it. It reports whether the
-// caller is to read on.
+// turn comes. From now on the client can cancel it. None is taken once Serve is to end,
+// whether that has been noticed or not. It reports whether the caller is to read on.
 func (s *server) serve(m *jsonrpc.Message, listen bool, data []byte, f func(ctx context.Context, send sender)) bool {
 	id, size := m.ID, max(len(data), len(m.Body.Raw())) // a part of a batch has no data
-	if s.until.Err() != nil {                           // whether that has been noticed or not
+	if s.until.Err() != nil {
 		s.refuse(id, jsonrpc.ToWire(errClosed))
 		return true
 	}
