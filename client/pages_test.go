@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,14 +29,26 @@ func wantsPages(era mcp.Era, urls ...string) (mcp.Result, error) {
 	return needs(`"inputRequests":{` + strings.Join(modern, ",") + `}`), nil
 }
 
-// visitor is a user who opens pages, and remembers which.
-type visitor []string
+// visitor is a user who opens pages, several at once if a result asks so, and remembers
+// which.
+type visitor struct {
+	mu     sync.Mutex
+	opened []string
+}
 
 func (v *visitor) options() *client.Options {
 	return &client.Options{ElicitURL: true, Elicit: func(_ context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
-		*v = append(*v, p.URL)
+		v.mu.Lock()
+		defer v.mu.Unlock()
+		v.opened = append(v.opened, p.URL)
 		return &mcp.ElicitResult{Action: mcp.Accept}, nil
 	}}
+}
+
+func (v *visitor) urls() []string {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.opened
 }
 
 // inBothEras runs a test in a bubble against servers of either era.
@@ -110,8 +123,8 @@ func TestWaitingForAPageIsNoRound_B148(t *testing.T) {
 		opts := v.options()
 		opts.Timeout, opts.MaxTimeout = 2*time.Second, 3*time.Second
 		got, err := told(t, connect(t, s, opts))
-		if got != "done" || len(v) != 2 {
-			t.Errorf("%q, %v; asked for %q", got, err, v)
+		if got != "done" || len(v.urls()) != 2 {
+			t.Errorf("%q, %v; asked for %q", got, err, v.urls())
 		}
 		for i, wait := range waits[1:] {
 			if want := min(time.Second<<max(i-1, 0), 15*time.Second); i == 0 && wait != 0 || i > 0 && wait != want {
@@ -138,8 +151,8 @@ func TestPageThatIsNeverDone_B148(t *testing.T) {
 		if jsonrpc.FromPeer(err) != (era == mcp.Legacy) {
 			t.Errorf("what the server has answered is not in %v", err)
 		}
-		if took := time.Since(began); took > client.MaxPageWait || took < client.MaxPageWait-15*time.Second || len(v) != 1 {
-			t.Errorf("the call ended after %v; asked for %q", took, v)
+		if took := time.Since(began); took > client.MaxPageWait || took < client.MaxPageWait-15*time.Second || len(v.urls()) != 1 {
+			t.Errorf("the call ended after %v; asked for %q", took, v.urls())
 		}
 	})
 }
@@ -188,8 +201,8 @@ func TestPagesAreAskedForOncePerURL_B148(t *testing.T) {
 			return wantsPages(era, urls...)
 		})
 		got, err := told(t, connect(t, s, v.options()))
-		if want := strings.Join([]string{a, b, a}, " "); got != "done" || strings.Join(v, " ") != want {
-			t.Errorf("%q, %v; asked for %q", got, err, v)
+		if want := strings.Join([]string{a, b, a}, " "); got != "done" || strings.Join(v.urls(), " ") != want {
+			t.Errorf("%q, %v; asked for %q", got, err, v.urls())
 		}
 	})
 }
@@ -209,8 +222,8 @@ func TestEverNewPagesAreRounds_B148(t *testing.T) {
 		if !ok || failed.Limit != "MaxRounds" || jsonrpc.FromPeer(err) != (era == mcp.Legacy) {
 			t.Errorf("got %v", err)
 		}
-		if attempts != client.MaxRounds+1 || len(v) != client.MaxRounds {
-			t.Errorf("asked for %d pages in %d attempts", len(v), attempts)
+		if attempts != client.MaxRounds+1 || len(v.urls()) != client.MaxRounds {
+			t.Errorf("asked for %d pages in %d attempts", len(v.urls()), attempts)
 		}
 	})
 }
