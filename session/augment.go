@@ -64,7 +64,10 @@ func (c *Client) callAsTask(ctx context.Context, req *mcp.Request, caller mcp.Ca
 	}
 	defer c.tasks.forget(t.task)
 	var beating sync.WaitGroup
-	defer beating.Wait()
+	defer func() {
+		_ = clock.stop(nil) // unless that was done: the caller may panic
+		beating.Wait()
+	}()
 	if !req.Meta.ProgressToken.IsZero() {
 		beating.Go(func() { t.beat(clock) })
 	}

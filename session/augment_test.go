@@ -722,3 +722,29 @@ func TestNewsOfAnAwaitedTask(t *testing.T) {
 		t.Errorf("told %q", got)
 	}
 }
+
+// TestCallersPanicEndsTheCall: whoever recovers it finds nothing running that belongs to
+// the call.
+func TestCallersPanicEndsTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSlowTask()
+		c := toTasks(t, w.wire)
+		recovered := make(chan any)
+		go func() {
+			defer func() { recovered <- recover() }()
+			_, _ = c.Handle(t.Context(), toolNamed(modernRev, "must", ""), panicking{})
+		}()
+		answer(<-w.creating, made)
+		call := <-w.waiting
+		began := time.Now()
+		c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, call.ID)), nil)
+		if got := <-recovered; got != "no" || time.Since(began) > 0 {
+			t.Errorf("recovered %v after %v", got, time.Since(began))
+		}
+	})
+}
+
+// A panicking caller is one whose code fails.
+type panicking struct{ mcp.NoCaller }
+
+func (panicking) Notify(context.Context, *mcp.Notification) error { panic("no") }

@@ -47,11 +47,7 @@ func (c *Client) TakeUp(m *jsonrpc.Message) (put func(ctx context.Context, on *i
 	q := c.open(id, &mcp.Request{Method: method, Params: m.Body})
 	return func(ctx context.Context, on *inflight.Call) {
 		ctx = context.WithoutCancel(ctx)
-		if q.withdrawn.Err() != nil {
-			c.forget(q)
-			return
-		}
-		if on == nil && method == mcp.MethodListRoots && c.answerTold(ctx, id) {
+		if on == nil && q.withdrawn.Err() == nil && method == mcp.MethodListRoots && c.answerTold(ctx, id) {
 			c.forget(q)
 			return
 		}
@@ -63,7 +59,16 @@ func (c *Client) TakeUp(m *jsonrpc.Message) (put func(ctx context.Context, on *i
 // the call on whose stream it came, nil if it came on none.
 func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
 	id := mcp.RelatedTask(&q.req.Params)
-	if id != "" && c.tasks.awaits(about{id: id}, len(q.req.Params.Raw()), func() { c.assign(ctx, q, on) }) {
+	if id == "" || !c.tasks.awaits(about{id: id}, len(q.req.Params.Raw()), func() { c.assignNow(ctx, q, on, id) }) {
+		c.assignNow(ctx, q, on, id)
+	}
+}
+
+// assignNow is assign for a question that needs wait no longer, of the task id, "" if it
+// is of none.
+func (c *Client) assignNow(ctx context.Context, q *question, on *inflight.Call, id string) {
+	if q.withdrawn.Err() != nil { // while it waited
+		c.forget(q)
 		return
 	}
 	var asked, several bool

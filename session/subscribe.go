@@ -195,15 +195,11 @@ func (c *Client) Notified(m *jsonrpc.Message, on *inflight.Call) {
 	}
 }
 
-// taskNews takes news of a task, for which its client is found. What is said of one that
-// nobody has made is as any other notification.
+// taskNews takes news of a task, for which its client is found.
 func (c *Client) taskNews(n *mcp.Notification, on *inflight.Call) {
 	a := about{id: mcp.TaskID(&n.Params)}
-	if a.id != "" && c.tasks.awaitsNews(a, len(n.Params.Raw()), func() { c.taskNews(n, on) }) {
-		return
-	}
-	if !c.taskStatus(n) {
-		c.foreign(n, on)
+	if a.id == "" || !c.tasks.awaitsNews(a, len(n.Params.Raw()), func() { c.taskStatus(n, on) }) {
+		c.taskStatus(n, on)
 	}
 }
 
@@ -275,13 +271,17 @@ func (c *Client) sessionListeners() (call *inflight.Call, several bool) {
 // comes on a shared channel may be overtaken by the response of its call, which
 // has a stream of its own, and is then taken by what [Client.withLate] waits with.
 func (c *Client) logMessage(n *mcp.Notification, on *inflight.Call) {
+	a := about{id: mcp.RelatedTask(&n.Params)}
+	if a.id == "" || !c.tasks.awaitsNews(a, len(n.Params.Raw()), func() { c.passLog(n, on, a.id) }) {
+		c.passLog(n, on, a.id)
+	}
+}
+
+// passLog is logMessage for one about a task, "" if it is about none.
+func (c *Client) passLog(n *mcp.Notification, on *inflight.Call, task string) {
 	text, _ := n.Params.LookupString("level")
 	wants := func(req *mcp.Request) bool { return wantsLog(req, mcp.Level(text)) }
-	a := about{id: mcp.RelatedTask(&n.Params)}
-	if a.id != "" && c.tasks.awaitsNews(a, len(n.Params.Raw()), func() { c.logMessage(n, on) }) {
-		return
-	}
-	if call, known := c.callFor(a.id); known {
+	if call, known := c.callFor(task); known {
 		on = call
 		if on == nil {
 			return

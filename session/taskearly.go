@@ -18,9 +18,10 @@ type about struct {
 // now.
 type early struct {
 	about
-	size int // bytes
-	goOn func()
-	late *time.Timer
+	size    int // bytes
+	goOn    func()
+	late    *time.Timer
+	overdue bool // it has waited long enough
 }
 
 // taskNameWait is how long such a message waits for the result that names the task. Some
@@ -33,7 +34,7 @@ const maxEarlyNews = inflight.MaxQueuedMessages / 2
 
 // awaits keeps a question of size bytes, which f puts, until it is known whether a task is
 // being made, no longer than taskNameWait, and reports whether that can be: a server may
-// ask about a task before who made it has been told.
+// ask about a task before who made it has been told. F does not ask again.
 func (k *knownTasks) awaits(a about, size int, f func()) bool {
 	return k.keep(&early{about: a, size: size, goOn: f}, inflight.MaxQueuedMessages)
 }
@@ -47,7 +48,7 @@ func (k *knownTasks) awaitsNews(a about, size int, f func()) bool {
 func (k *knownTasks) keep(e *early, most int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.isUnclear(e.about) || k.going[e.about] > 0 || len(k.waiting) >= most ||
+	if !k.isUnclear(e.about) && !k.going[e.about] || len(k.waiting) >= most ||
 		len(k.waiting) > 0 && k.size+e.size > inflight.MaxQueuedBytes {
 		return false
 	}
@@ -68,34 +69,43 @@ func (k *knownTasks) isUnclear(a about) bool {
 	return k.making > 0
 }
 
-// goOn has those messages go on that need wait no longer, and one that does not in any
-// case, nil for none.
+// goOn has those messages go on that need wait no longer, and one that is late, nil for
+// none. What comes about the same meanwhile follows them, and does not overtake them.
 func (k *knownTasks) goOn(late *early) {
-	for _, e := range k.release(late) {
-		e.goOn()
-		k.mu.Lock()
-		if k.going[e.about]--; k.going[e.about] == 0 {
-			delete(k.going, e.about)
+	released := k.release(late, nil)
+	for len(released) > 0 {
+		for _, e := range released {
+			e.goOn()
 		}
-		k.mu.Unlock()
+		released = k.release(nil, released)
 	}
 }
 
-// release returns the messages that are to go on.
-func (k *knownTasks) release(late *early) (released []*early) {
+// release returns the messages that are to go on, after those that have gone on. It leaves
+// to others what is about the same as what they have go on.
+func (k *knownTasks) release(late *early, gone []*early) (released []*early) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	for _, e := range gone {
+		delete(k.going, e.about)
+	}
+	for _, e := range k.waiting[:slices.Index(k.waiting, late)+1] {
+		e.overdue = e.overdue || e.about == late.about // those before it as well
+	}
 	k.waiting = slices.DeleteFunc(k.waiting, func(e *early) bool {
-		if e != late && k.isUnclear(e.about) {
+		if k.going[e.about] || !e.overdue && k.isUnclear(e.about) {
 			return false
 		}
-		if e.late.Stop(); k.going == nil {
-			k.going = make(map[about]int)
-		}
-		k.going[e.about]++
+		e.late.Stop()
 		k.size -= e.size
 		released = append(released, e)
 		return true
 	})
+	if k.going == nil {
+		k.going = make(map[about]bool)
+	}
+	for _, e := range released {
+		k.going[e.about] = true
+	}
 	return released
 }

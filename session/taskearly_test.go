@@ -76,6 +76,69 @@ func TestWhatFollowsTheTaskAtOnce_B139(t *testing.T) {
 	}
 }
 
+// A stuckWire is a server that does not take a reply until it is let.
+type stuckWire struct {
+	*slowTask
+	reached, let chan struct{}
+}
+
+func (w stuckWire) Reply(ctx context.Context, id jsonrpc.ID, result mcp.Result, err error) error {
+	w.reached <- struct{}{}
+	<-w.let
+	return w.wire.Reply(ctx, id, result, err)
+}
+
+// TestNothingOvertakesWhatHasWaited: what a server says of a task comes in the order in
+// which it has said it, although some of it had to wait for the task.
+func TestNothingOvertakesWhatHasWaited(t *testing.T) {
+	w := stuckWire{newSlowTask(), make(chan struct{}), make(chan struct{})}
+	serve := w.serve
+	w.serve = func(call *inflight.Call, _, _ string) { answer(call, hasTasks) }
+	c := session.NewClient(w, &w.calls, session.ClientOptions{Capabilities: []byte(asksEverything)})
+	if err := c.Initialize(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.serve = serve
+	l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+	said := func(message string) {
+		c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"t\"1","status":"working","statusMessage":"`+message+`"}}`), nil)
+	}
+	ask := func(id, size int) {
+		c.Asked(t.Context(), scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"sampling/createMessage","params":{"x":"%s",%s}}`,
+			id, strings.Repeat("x", size), related)), nil)
+	}
+	answered := make(chan struct{})
+	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+		<-answered
+		return mcp.RawResult([]byte(`{}`)), nil
+	}
+	ask(1, 1000)
+	call := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
+	created := receive(t, "the call", w.creating)
+	// What goes on first is a question for which there is no room, and whose answer the
+	// server does not take.
+	ask(2, inflight.MaxQueuedBytes-1000)
+	said("1")
+	said("2")
+	answer(created, made)
+	receive(t, "the answer", w.reached)
+	said("3")
+	close(w.let)
+	<-call.done
+	said("4")
+	for _, want := range []string{"1", "2", "3", "4"} {
+		if got := receive(t, "news", l.got); !strings.Contains(got, `"statusMessage":"`+want+`"`) {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	close(answered)
+	receive(t, "the other answer", w.reached)
+	r.stop()
+	if waiting, size, going := c.Early(); waiting+size+going > 0 {
+		t.Errorf("%d messages of %d bytes wait, %d go on", waiting, size, going)
+	}
+}
+
 // TestNewsOfATaskThatIsNotMade waits no longer than for the calls that may be making it,
 // and than a while.
 func TestNewsOfATaskThatIsNotMade(t *testing.T) {
@@ -181,6 +244,21 @@ func TestQuestionBetweenTwoWaits_B151(t *testing.T) {
 		answer(call, final)
 		<-r.done
 	})
+}
+
+// TestQuestionThatIsWithdrawnWhileItWaits is answered by nothing, whatever it was about.
+func TestQuestionThatIsWithdrawnWhileItWaits(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	r := handle(t, c, toolNamed(modernRev, "must", ""), newListener())
+	created := receive(t, "the call", w.creating)
+	c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{`+related+`}}`), nil)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`), nil)
+	refuse(created, jsonrpc.CodeInvalidParams)
+	<-r.done
+	if got := w.all("reply"); len(got) > 0 {
+		t.Errorf("answered %q", got)
+	}
 }
 
 // TestQuestionOfATaskThatIsGivenUp waits for no further wait.

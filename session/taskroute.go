@@ -98,19 +98,21 @@ func (c *Client) listenerOf(owner string) *inflight.Call {
 }
 
 // taskStatus gives news of a task to its client: as progress of the call if it knows
-// no tasks. It reports false if the task is not known.
-func (c *Client) taskStatus(n *mcp.Notification) bool {
+// no tasks. What is said of one that nobody has made is as any other notification.
+func (c *Client) taskStatus(n *mcp.Notification, on *inflight.Call) {
 	task, _ := mcp.ReadTask(&n.Params)
 	call, known := c.newsCall(task.ID)
-	if call == nil {
-		return known
-	}
-	if !c.tasks.isOurs(task.ID) {
+	switch {
+	case !known:
+		c.foreign(n, on)
+	case call == nil:
+	case !c.tasks.isOurs(task.ID):
 		call.Notify(n)
-	} else if count, token := c.tasks.count(task.ID); !token.IsZero() && !task.Over() {
-		call.Notify(newProgress(token, count, task.Message))
+	default:
+		if count, token := c.tasks.count(task.ID); !token.IsZero() && !task.Over() {
+			call.Notify(newProgress(token, count, task.Message))
+		}
 	}
-	return true
 }
 
 // taskProgress gives progress of a call that has become a task to its client, under
@@ -121,9 +123,13 @@ func (c *Client) taskProgress(n *mcp.Notification) {
 	if !ok {
 		return
 	}
-	if c.tasks.awaitsNews(about{call: id}, len(n.Params.Raw()), func() { c.taskProgress(n) }) {
-		return
+	if !c.tasks.awaitsNews(about{call: id}, len(n.Params.Raw()), func() { c.progressOf(id, n) }) {
+		c.progressOf(id, n)
 	}
+}
+
+// progressOf is taskProgress for what a call has made.
+func (c *Client) progressOf(id int64, n *mcp.Notification) {
 	raw, _ := n.Params.Lookup("progress")
 	progress, _ := strconv.ParseFloat(string(raw), 64)
 	task, token := c.tasks.progressOf(id, progress)

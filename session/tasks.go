@@ -37,7 +37,7 @@ type knownTasks struct {
 	makers  map[int64]bool        // their ids, as far as they have begun
 	waiting []*early              // at most inflight.MaxQueuedMessages
 	size    int                   // bytes of waiting, at most inflight.MaxQueuedBytes
-	going   map[about]int         // what messages are about that have waited, and do not again
+	going   map[about]bool        // what messages are about that have waited and go on just now
 }
 
 // A knownTask is one task.
