@@ -4,7 +4,9 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
@@ -55,6 +57,32 @@ func TestHeaderAnnotationsGoWithTheirTool_B119(t *testing.T) {
 		s.RemoveTools("query", "none")
 		if headers, known := s.ToolHeaders().Lookup("query"); known || headers != nil {
 			t.Errorf("the removed tool has the headers %v", headers)
+		}
+	}
+}
+
+// A tool that is removed and added at the same time has its headers if it is there: without
+// them nobody checks those of its calls.
+func TestHeaderAnnotationsStayWithTheirTool_B119(t *testing.T) {
+	s := server.New(mcp.Implementation{Name: "test", Version: "1"}, nil)
+	definition := mcp.Tool{Name: "query", InputSchema: mcp.JSON(`{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`)}
+	removed := append(slices.Repeat([]string{"none"}, 1000), "query") // which takes a moment
+	for range 50 {
+		var changing sync.WaitGroup
+		changing.Go(func() {
+			for range 10 {
+				s.AddTool(definition, nil)
+			}
+		})
+		changing.Go(func() { s.RemoveTools(removed...) })
+		changing.Wait()
+		list, err := s.Handle(t.Context(), request(mcp.MethodListTools, `{}`), mcp.NoCaller{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		there := strings.Contains(string(list.Raw()), `"query"`)
+		if _, known := s.ToolHeaders().Lookup("query"); known != there {
+			t.Fatalf("it is there: %t; its headers are known: %t", there, known)
 		}
 	}
 }

@@ -72,6 +72,7 @@ type Server struct {
 	hub       hub
 	headers   mcp.ToolHeaders
 
+	changing    sync.Mutex // held while a tool and its headers come or go together
 	mu          sync.RWMutex
 	methods     map[string]MethodFunc          // guarded by mu
 	completions map[completionKey]CompleteFunc // guarded by mu

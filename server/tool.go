@@ -71,6 +71,8 @@ func (s *Server) AddTool(definition mcp.Tool, run func(ctx context.Context, call
 // RemoveTools removes tools. Names of none are passed over. Calls that run go
 // on.
 func (s *Server) RemoveTools(names ...string) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	s.tools.remove(names...)
 	s.headers.Forget(names...)
 }
@@ -87,6 +89,8 @@ func (s *Server) addTool(definition mcp.Tool, run func(context.Context, *Call) (
 		return err
 	}
 	list := mcp.RawResult(append(append([]byte(`{"tools":[`), entry...), "]}"...))
+	s.changing.Lock()
+	defer s.changing.Unlock()
 	if _, bad := s.headers.Learn(list); bad != nil {
 		return bad[definition.Name]
 	}
