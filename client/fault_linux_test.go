@@ -33,7 +33,7 @@ func TestConnectingToABlackHole_R7(t *testing.T) {
 		if kind, known := outcome(err); kind != mcp.Unreachable || known != mcp.NotSent {
 			t.Errorf("got %v", err)
 		}
-		target.URL = newCounting(t, era, nil).URL
+		target.URL, target.Options = newCounting(t, era, nil).URL, streamable.DialOptions{}
 		if err := call(t, connect(t, target, &client.Options{Era: era})); err != nil {
 			t.Errorf("another address: %v", err)
 		}

@@ -232,10 +232,10 @@ func TestLateAnswers_R20(t *testing.T) {
 	bothEras(t, func(t *testing.T, era mcp.Era) {
 		late := strings.Replace(replyX, `"x"`, `"late"`, 1) + "\n"
 		b := brittleOf(t, era, healsFast(), faulttest.Script{
-			faulttest.Handshake(), faulttest.Expect(mcp.MethodCallTool), faulttest.Pause(300 * time.Millisecond), faulttest.Write(late),
+			faulttest.Handshake(), faulttest.Expect(mcp.MethodCallTool), faulttest.Expect(mcp.NotificationCancelled), faulttest.Write(late),
 			faulttest.Expect(mcp.MethodCallTool), faulttest.Write(replyX + "\n"), faulttest.Serve(),
 		})
-		got, err := b.order(faulttest.Order{}, 50*time.Millisecond)
+		got, err := b.order(faulttest.Order{}, 500*time.Millisecond)
 		wantEnd(t, got, err, "", mcp.TimedOut, mcp.MaybeExecuted)
 		got, err = b.order(faulttest.Order{}, soon)
 		wantEnd(t, got, err, "x", "", "")

@@ -295,6 +295,8 @@ func (a *actor) expect(method string) error {
 			return err
 		}
 		switch {
+		case m.Kind == jsonrpc.Notification && string(m.Method) == method:
+			return nil
 		case m.Kind != jsonrpc.Request:
 		case method == "" || string(m.Method) == method:
 			a.asked = *m

@@ -40,8 +40,9 @@ const (
 // the client has begun. A legacy child refuses the probe of modern clients.
 func Handshake() Step { return Step{Do: doHandshake} }
 
-// Expect goes on with the next request of a method, or of any if method is empty.
-// Other requests are answered with an empty result.
+// Expect goes on with the next request of a method, or of any if method is empty, or
+// with the next notification of that name. Other requests are answered with an empty
+// result.
 func Expect(method string) Step { return Step{Do: doExpect, Text: []byte(method)} }
 
 // Write writes text to stdout, byte for byte in one piece. In it $ID stands for the
