@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,6 +135,45 @@ func TestHintsAreLookedUpOnce_P2(t *testing.T) {
 		running.Wait()
 		if attempts != 2*calls || lists != 2 {
 			t.Errorf("%d attempts, %d lists", attempts, lists)
+		}
+	})
+}
+
+// TestCallGivenUpWhileHintsAreLookedUp_P2: it is not made again, whether it looks or waits
+// for another call that does.
+func TestCallGivenUpWhileHintsAreLookedUp_P2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts, lists atomic.Int32
+		p := &puppet{handle: func(ctx context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			switch {
+			case req.Method == mcp.MethodListTools && lists.Add(1) > 1:
+				<-ctx.Done()
+				return mcp.Result{}, context.Cause(ctx)
+			case req.Method == mcp.MethodListTools:
+				return mcp.RawResult([]byte(oneTool(idempotent, ""))), nil
+			case req.Method == mcp.MethodCallTool:
+				attempts.Add(1)
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+			}
+			return mcp.Result{}, errUsual
+		}}
+		c := connect(t, p, nil)
+		list(t, c)
+		var running sync.WaitGroup
+		for _, given := range []time.Duration{2 * time.Second, time.Second} {
+			running.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), given)
+				defer cancel()
+				_, err := c.CallTool(ctx, "again", nil, nil)
+				if kind, sent := outcome(err); kind != mcp.TimedOut || sent != mcp.MaybeExecuted || !errors.Is(err, errCrash) {
+					t.Errorf("after %v: %v", given, err)
+				}
+			})
+			synctest.Wait()
+		}
+		running.Wait()
+		if attempts.Load() != 2 || lists.Load() != 2 {
+			t.Errorf("%d attempts, %d lists", attempts.Load(), lists.Load())
 		}
 	})
 }

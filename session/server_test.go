@@ -94,6 +94,28 @@ func serving(t *testing.T, b *backend) *session.Server {
 	return s
 }
 
+// TestGrantOfASession: requests are made under the newest that the client has shown.
+func TestGrantOfASession(t *testing.T) {
+	b := new(backend)
+	s := session.NewServer(b, session.ServerOptions{Grant: "first"})
+	defer s.Close()
+	s.SetGrant("too early") // whose session it is to be is not known before
+	if _, err := s.Handle(t.Context(), scan(t, initialize), nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"first", "second", ""} {
+		if want != "first" {
+			s.SetGrant(want)
+		}
+		if _, err := s.Handle(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`), nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.last(t, mcp.MethodListPrompts).Meta.Grant; got != want {
+			t.Errorf("the grant is %q, want %q", got, want)
+		}
+	}
+}
+
 // codeOf returns the code with which an error is answered, 0 for none.
 func codeOf(err error) int {
 	if err == nil {
