@@ -723,6 +723,34 @@ func TestNewsOfAnAwaitedTask(t *testing.T) {
 	}
 }
 
+// TestToolWhoseTaskFailsMustStillBeOne: its server has shown that by making the task, and
+// is not asked again in vain.
+func TestToolWhoseTaskFailsMustStillBeOne(t *testing.T) {
+	w := newWire(func(call *inflight.Call, method, params string) {
+		if method == mcp.MethodListTools || method == mcp.MethodTaskResult {
+			refuse(call, jsonrpc.CodeInternalError)
+			return
+		}
+		tasking(call, method, params)
+	})
+	c := toTasks(t, w)
+	for range 2 {
+		if _, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{}); codeOf(err) != jsonrpc.CodeInternalError {
+			t.Errorf("got %v", err)
+		}
+	}
+	var tasks int
+	calls := w.all(mcp.MethodCallTool)
+	for _, call := range calls {
+		if strings.Contains(call, `"task":{`) {
+			tasks++
+		}
+	}
+	if len(calls) != 3 || tasks != 2 {
+		t.Errorf("called %q", calls)
+	}
+}
+
 // TestCallersPanicEndsTheCall: whoever recovers it finds nothing running that belongs to
 // the call.
 func TestCallersPanicEndsTheCall(t *testing.T) {

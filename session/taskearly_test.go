@@ -32,6 +32,9 @@ func TestWhatFollowsTheTaskAtOnce_B139(t *testing.T) {
 	}{
 		{"progress of one that is awaited", modernRev, func(call *inflight.Call) []string { return []string{progress(call, 1), progress(call, 2)} },
 			[]string{`notifications/progress {"progressToken":"p","progress":1}`, `notifications/progress {"progressToken":"p","progress":2}`}},
+		{"progress under another type of token", modernRev, func(call *inflight.Call) []string {
+			return []string{strings.Replace(progress(call, 1), fmt.Sprintf(`:%d,`, call.ID), fmt.Sprintf(`:"%d",`, call.ID), 1)}
+		}, []string{`notifications/progress {"progressToken":"p","progress":1}`}},
 		{"its state", modernRev, func(*inflight.Call) []string { return []string{status} },
 			[]string{`notifications/progress {"progressToken":"p","progress":1,"message":"m"}`}},
 		{"a log message", modernRev, func(*inflight.Call) []string { return []string{logged} },

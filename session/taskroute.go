@@ -119,7 +119,7 @@ func (c *Client) taskStatus(n *mcp.Notification, on *inflight.Call) {
 // the token of that.
 func (c *Client) taskProgress(n *mcp.Notification) {
 	token := mcp.ProgressToken(&n.Params)
-	id, ok := token.Int()
+	id, ok := token.LooseInt() // as it is read as long as the call is in flight
 	if !ok {
 		return
 	}
