@@ -48,7 +48,8 @@ func (k *knownTasks) awaitsNews(a about, size int, f func()) bool {
 func (k *knownTasks) keep(e *early, most int) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.isUnclear(e.about) && !k.going[e.about] || len(k.waiting) >= most ||
+	follows := k.going[e.about] || slices.ContainsFunc(k.waiting, func(w *early) bool { return w.about == e.about })
+	if !follows && !k.isUnclear(e.about) || len(k.waiting) >= most ||
 		len(k.waiting) > 0 && k.size+e.size > inflight.MaxQueuedBytes {
 		return false
 	}

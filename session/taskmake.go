@@ -57,7 +57,15 @@ func (c *Client) sendTask(ctx context.Context, req *mcp.Request, caller mcp.Call
 	grace.Stop()
 	defer grace.Stop()
 	defer context.AfterFunc(ctx, func() { grace.Reset(taskCreateWait) })()
-	return c.sendCall(creating, call, caller, edits...)
+	answered := false
+	defer func() {
+		if !answered { // the caller has panicked
+			c.tasks.made(call.ID, nil)
+		}
+	}()
+	result, made, err := c.sendCall(creating, call, caller, edits...)
+	answered = true
+	return result, made, err
 }
 
 // newTask returns the task that a call has made, nil if its result tells of none.
