@@ -18,16 +18,13 @@ import (
 // diagnoseURL says why a server at a URL was not connected to.
 func diagnoseURL(t *target, err error) diagnosis {
 	where := t.shown()
-	for _, of := range []func(*target, error) diagnosis{ofNetwork, ofTLS, ofStatus} {
+	for _, of := range []func(*target, error) diagnosis{ofNetwork, ofTLS, ofAnswer, ofStatus} {
 		if d := of(t, err); d.said != "" {
 			return d
 		}
 	}
 	if late, ok := errors.AsType[*timeoutError](err); ok {
 		return diagnosis{fmt.Sprintf("%s did not answer within %v", where, late.limit), "is the address right? --timeout gives the server longer"}
-	}
-	if d := refusal(where, err); d.said != "" {
-		return d
 	}
 	switch failed, _ := errors.AsType[*mcp.CallError](err); {
 	case failed == nil:
@@ -108,6 +105,15 @@ func withScheme(t *target, scheme string) string {
 	return other.String()
 }
 
+// ofAnswer is about a message that refuses us.
+func ofAnswer(t *target, err error) diagnosis {
+	d := refusal(t.shown(), err)
+	if statusOf(err) == http.StatusNotFound {
+		d.hint = pathHint(t)
+	}
+	return d
+}
+
 // ofStatus is about what a web server answers that is no message.
 func ofStatus(t *target, err error) diagnosis {
 	where := t.shown()
@@ -120,17 +126,19 @@ func ofStatus(t *target, err error) diagnosis {
 	case status == 0:
 		return diagnosis{}
 	case status == http.StatusForbidden:
-		return diagnosis{said: where + " refuses access" + reply}
+		return diagnosis{where + " refuses access" + reply, `if it wants a token, give one with -H "Authorization: Bearer TOKEN"`}
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return diagnosis{"there is nothing at " + where + reply, pathHint(t)}
 	case status == http.StatusMethodNotAllowed:
 		return diagnosis{where + " takes no messages of MCP" + reply, pathHint(t)}
 	case status == http.StatusTooManyRequests:
 		return diagnosis{said: where + " has had too many requests" + reply}
+	case status >= http.StatusInternalServerError && restOf(err) > 0:
+		return diagnosis{said: where + " is in trouble" + reply} // and says for how long
 	case status >= http.StatusInternalServerError:
 		return diagnosis{where + " is in trouble" + reply, "try again later; if the server is yours, its log says more"}
 	case isWebPage(err):
-		return diagnosis{"a web page is at " + where + ", no MCP server" + reply, pathHint(t)}
+		return diagnosis{where + " is a web page, not an MCP server" + reply, pathHint(t)}
 	}
 	return diagnosis{"what " + where + " answers is not MCP" + reply, pathHint(t)}
 }

@@ -45,9 +45,9 @@ func diagnose(err error) diagnosis {
 	var d diagnosis
 	switch {
 	case e.target.command != nil:
-		d = diagnoseCommand(e.target.command, e.err)
+		d = diagnoseCommand(e.target.command, err)
 	case e.target.url != nil:
-		d = diagnoseURL(e.target, e.err)
+		d = diagnoseURL(e.target, err)
 	}
 	if d.said == "" {
 		d.said = "connecting to " + e.target.shown() + ": " + innermost(e.err)
@@ -177,7 +177,7 @@ func exitHint(e *stdio.StartError) string {
 	case e.Stderr != "" || e.Output != "":
 		return "what it wrote says why, if it is an MCP server"
 	case e.Exit == exitedWell:
-		return "is it an MCP server? " + wantedServer
+		return "is it an MCP server? one runs until its input ends"
 	}
 	return "it wrote nothing that says why; is it an MCP server, and has it all arguments that it needs?"
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -216,7 +217,7 @@ func hintOf(err error) string {
 		return `give a token with -H "Authorization: Bearer TOKEN"`
 	case statusOf(err) == http.StatusNotFound, statusOf(err) == http.StatusMethodNotAllowed:
 		return "is the path right? that of an endpoint is often /mcp"
-	case isWebPage(err):
+	case isWebPage(err) && code != ExitUnreachable:
 		return "that is a web page: is the path right? that of an endpoint is often /mcp"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "the server speaks http, not https"
@@ -239,10 +240,7 @@ func (a *app) hint(err error) string {
 	if a.authorized && codeOf(err) == ExitUnauthorized {
 		return "the server does not accept what -H gives it as Authorization"
 	}
-	if hint := hintOf(err); hint != "" {
-		return hint
-	}
-	return diagnose(err).hint
+	return cmp.Or(diagnose(err).hint, hintOf(err))
 }
 
 // isUntrusted reports whether a server has a certificate whose maker is not known.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -120,3 +121,13 @@ var (
 	Shorten  = shorten
 	Wrap     = wrap
 )
+
+// Diagnosis is what people are told of an error of connecting to an address.
+func Diagnosis(address string, err error) (said, hint string) {
+	u, parseErr := url.Parse(address)
+	if parseErr != nil {
+		return "", ""
+	}
+	d := diagnose(connecting(&target{url: u}, err))
+	return d.said, d.hint
+}

@@ -85,7 +85,7 @@ func probeRun(ctx context.Context, o *probeOptions) (err error) {
 	defer func() { err = errors.Join(err, trace.Close()) }()
 	f, err := o.probe(ctx, trace.tap("dial"))
 	switch {
-	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !isTimeout(err):
+	case err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return &timeoutError{o.flags.timeout, err}
 	case err != nil:
 		return err
@@ -100,9 +100,6 @@ func (o *probeOptions) probe(ctx context.Context, tap transport.Tap) (*finding, 
 	defer o.tellWaiting(o.target)()
 	start := time.Now()
 	edge, err := d.dial(ctx, &mcp.Metadata{})
-	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = &timeoutError{o.flags.timeout, err}
-	}
 	if err != nil {
 		return nil, connecting(o.target, err)
 	}
