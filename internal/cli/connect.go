@@ -200,7 +200,7 @@ func (o *clientOptions) clientTarget(tap transport.Tap) client.Target {
 	t := client.Command("")
 	t.Command, t.Options.Tap, t.Options.Stderr = *o.target.command, tap, io.Discard
 	if o.level != "" {
-		t.Options.Stderr = o.childStderr(true)
+		return &loggedCommand{CommandTarget: t, app: o.app}
 	}
 	return t
 }
