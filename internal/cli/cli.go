@@ -65,6 +65,7 @@ func run(ctx context.Context, args []string, streams Streams) ExitCode {
 	root.SetOut(streams.Out)
 	root.SetErr(streams.Err)
 	cmd, err := root.ExecuteContextC(ctx)
+	a.console.finish()
 	if err == nil {
 		return ExitOK
 	}

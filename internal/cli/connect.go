@@ -138,14 +138,14 @@ func (o *clientOptions) with(ctx context.Context, heal bool, f func(context.Cont
 
 // connect connects within the time that a call has.
 func (o *clientOptions) connect(ctx context.Context, target client.Target, opts *client.Options) (*client.Client, error) {
-	connecting, cancel := context.WithTimeout(ctx, o.flags.timeout)
+	within, cancel := context.WithTimeout(ctx, o.flags.timeout)
 	defer cancel()
 	defer o.tellWaiting(o.target)()
-	c, err := client.Connect(connecting, target, opts)
-	if err != nil && ctx.Err() == nil && errors.Is(connecting.Err(), context.DeadlineExceeded) {
-		return nil, &timeoutError{o.flags.timeout, err}
+	c, err := client.Connect(within, target, opts)
+	if err != nil && ctx.Err() == nil && errors.Is(within.Err(), context.DeadlineExceeded) {
+		err = &timeoutError{o.flags.timeout, err}
 	}
-	return c, err
+	return c, connecting(o.target, err)
 }
 
 // quickly is how long people wait without being told what for.
@@ -200,7 +200,7 @@ func (o *clientOptions) clientTarget(tap transport.Tap) client.Target {
 	t := client.Command("")
 	t.Command, t.Options.Tap, t.Options.Stderr = *o.target.command, tap, io.Discard
 	if o.level != "" {
-		t.Options.Stderr = o.childStderr(true)
+		return &loggedCommand{CommandTarget: t, app: o.app}
 	}
 	return t
 }

@@ -21,9 +21,10 @@ type console struct {
 	dumb    bool      // set at construction: a terminal that takes no line away
 
 	mu     sync.Mutex
-	status string    // what the last line shows, guarded by mu, like what follows
-	shown  time.Time // when it was shown
-	held   bool      // nothing is to be shown there
+	status string                   // what the last line shows, guarded by mu, like what follows
+	shown  time.Time                // when it was shown
+	held   bool                     // nothing is to be shown there
+	open   map[*childLines]struct{} // children that have begun a line
 }
 
 func newConsole(w io.Writer) *console {
@@ -102,41 +103,6 @@ func harmless(r rune) rune {
 // harmlessText returns a text of a peer's that is safe to write to a terminal.
 func harmlessText(text string) string {
 	return strings.Map(harmless, strings.ReplaceAll(text, "\r\n", "\n"))
-}
-
-// childStderr returns what takes what a server's program writes to its stderr: as
-// lines of JSON if all messages are, else as it is, unless it is to be harmless.
-func (a *app) childStderr(harmless bool) io.Writer {
-	switch {
-	case a.asJSON:
-		return jsonLines{a}
-	case harmless:
-		return harmlessWriter{a.Err}
-	}
-	return a.Err
-}
-
-// A harmlessWriter writes text so that it does nothing to a terminal.
-type harmlessWriter struct{ w io.Writer }
-
-func (h harmlessWriter) Write(p []byte) (int, error) {
-	if _, err := io.WriteString(h.w, harmlessText(string(p))); err != nil {
-		return 0, err
-	}
-	return len(p), nil
-}
-
-// jsonLines writes each line as one of JSON. What is not written at once is not
-// one line.
-type jsonLines struct{ app *app }
-
-func (j jsonLines) Write(p []byte) (int, error) {
-	for line := range strings.Lines(string(p)) {
-		j.app.errLine(struct {
-			Stderr string `json:"stderr"`
-		}{strings.ToValidUTF8(strings.TrimRight(line, "\r\n"), "\ufffd")})
-	}
-	return len(p), nil
 }
 
 // A style makes text stand out, if anybody wants that.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -26,11 +27,21 @@ type dialer struct {
 	logger *slog.Logger
 	tap    transport.Tap
 	// quiet keeps what a child writes to stderr to errors.
-	quiet bool
+	quiet  bool
+	starts atomic.Int64 // of commands
 }
 
-// dial connects to the target, telling it of the client what meta says.
+// dial connects to the target, telling it of the client what meta says. Its error is an
+// errNotDialed.
 func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, error) {
+	e, err := d.connect(ctx, meta)
+	if err != nil {
+		return nil, &dialError{err}
+	}
+	return e, nil
+}
+
+func (d *dialer) connect(ctx context.Context, meta *mcp.Metadata) (transport.Edge, error) {
 	options := transport.DialOptions{
 		Era: d.target.era, Prefer: meta.Revision.Era(), Client: meta.Client, Capabilities: meta.Capabilities,
 		MaxCall: d.target.timeout, Logger: d.logger,
@@ -48,7 +59,7 @@ func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, 
 	}
 	o := &stdio.DialOptions{DialOptions: options, Tap: d.tap}
 	if !d.quiet {
-		o.Stderr = d.app.childStderr(d.app.console.terminal())
+		o.Stderr = d.app.newChildLines(d.target.command.Path, d.starts.Add(1), d.app.console.terminal())
 	}
 	return edge(stdio.Dial(ctx, *d.target.command, o))
 }

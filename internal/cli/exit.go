@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -137,6 +138,9 @@ func codeOf(err error) ExitCode {
 	if needsAuthorization(err) {
 		return ExitUnauthorized
 	}
+	if speaksNoMCP(err) {
+		return ExitMismatch
+	}
 	if statusOf(err) == http.StatusForbidden {
 		return ExitUnauthorized // with no challenge, but refused all the same
 	}
@@ -213,7 +217,7 @@ func hintOf(err error) string {
 		return `give a token with -H "Authorization: Bearer TOKEN"`
 	case statusOf(err) == http.StatusNotFound, statusOf(err) == http.StatusMethodNotAllowed:
 		return "is the path right? that of an endpoint is often /mcp"
-	case isWebPage(err):
+	case isWebPage(err) && code != ExitUnreachable:
 		return "that is a web page: is the path right? that of an endpoint is often /mcp"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "the server speaks http, not https"
@@ -236,7 +240,7 @@ func (a *app) hint(err error) string {
 	if a.authorized && codeOf(err) == ExitUnauthorized {
 		return "the server does not accept what -H gives it as Authorization"
 	}
-	return hintOf(err)
+	return cmp.Or(diagnose(err).hint, hintOf(err))
 }
 
 // isUntrusted reports whether a server has a certificate whose maker is not known.
@@ -277,29 +281,44 @@ func pagesOf(err error) string {
 	return strings.Join(pages, " and ")
 }
 
-// fail says what went wrong: to people, or as one line of JSON.
+// fail says what went wrong, to people or as one line of JSON: in plain words, if we
+// have any, and the exact cause.
 func (a *app) fail(err error, code ExitCode) {
-	text := strings.Map(printable, strings.ReplaceAll(err.Error(), "\n", "; "))
-	if !a.asJSON && code == ExitInterrupted {
+	exact := strings.Map(printable, strings.ReplaceAll(err.Error(), "\n", "; "))
+	text, cause := exact, ""
+	if said := diagnose(err).said; said != "" && code != ExitInterrupted {
+		text, cause = strings.Map(printable, said), exact
+	}
+	if a.asJSON {
+		a.failAsJSON(failure{code.String(), text, cause, a.hint(err), code})
+		return
+	}
+	if code == ExitInterrupted {
 		a.notice("%s", text)
 		return
 	}
-	if !a.asJSON {
-		a.notice("error: %s", text)
-		if hint := a.hint(err); hint != "" {
-			a.notice("hint: %s", clean(hint))
-		}
-		return
+	a.notice("error: %s", text)
+	if cause != "" {
+		a.notice("cause: %s", cause)
 	}
-	type wire struct {
-		Kind    string   `json:"kind"`
-		Message string   `json:"message"`
-		Hint    string   `json:"hint,omitzero"`
-		Code    ExitCode `json:"code"`
+	if hint := a.hint(err); hint != "" {
+		a.notice("hint: %s", clean(hint))
 	}
+}
+
+// A failure is an error as scripts read it.
+type failure struct {
+	Kind    string   `json:"kind"`
+	Message string   `json:"message"`
+	Cause   string   `json:"cause,omitzero"` // exactly, if the message says it in other words
+	Hint    string   `json:"hint,omitzero"`
+	Code    ExitCode `json:"code"`
+}
+
+func (a *app) failAsJSON(f failure) {
 	a.errLine(struct {
-		Error wire `json:"error"`
-	}{wire{code.String(), text, a.hint(err), code}})
+		Error failure `json:"error"`
+	}{f})
 }
 
 // errLine writes a value to stderr as one line of JSON.

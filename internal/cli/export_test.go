@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -120,3 +122,30 @@ var (
 	Shorten  = shorten
 	Wrap     = wrap
 )
+
+// Diagnosis is what people are told of an error of connecting to an address.
+func Diagnosis(address string, err error) (said, hint string) {
+	u, parseErr := url.Parse(address)
+	if parseErr != nil {
+		return "", ""
+	}
+	d := diagnose(connecting(&target{url: u}, err))
+	return d.said, d.hint
+}
+
+// ChildLines returns what shows the stderr of the nth start of a program on w, and what
+// shows the rest of it.
+func ChildLines(w io.Writer, path string, n int64, asJSON, harmless bool) (write func(string), finish func()) {
+	a := newApp(Streams{In: os.Stdin, Out: os.Stdout, Err: w})
+	a.asJSON = asJSON
+	lines := a.newChildLines(path, n, harmless)
+	return func(s string) { _, _ = io.WriteString(lines, s) }, a.console.finish
+}
+
+// UnlessTold returns a handler without the first line about a failure that people have
+// been told of.
+func UnlessTold(next slog.Handler, failure error) slog.Handler {
+	told := new(knownFailure)
+	told.set(failure)
+	return unlessTold{next, told}
+}

@@ -101,7 +101,7 @@ func (o *probeOptions) probe(ctx context.Context, tap transport.Tap) (*finding, 
 	start := time.Now()
 	edge, err := d.dial(ctx, &mcp.Metadata{})
 	if err != nil {
-		return nil, err
+		return nil, connecting(o.target, err)
 	}
 	connected := time.Since(start)
 	f, err := roundTrip(ctx, edge)

@@ -27,6 +27,7 @@ type serveOptions struct {
 	logger    *slog.Logger
 
 	flags serveFlags
+	told  knownFailure // of the command
 }
 
 // serveFlags are the flags as they came.
@@ -46,6 +47,9 @@ to clients of every protocol revision, whatever the server itself speaks.
 
 The server is started or connected to when the first request comes, and again
 after it has ended. Without a target a built-in demo is served.
+
+What a command writes to its stderr is shown on ours, each line with the program
+and the number of its start before it, as in [node#2].
 
 On SIGINT, SIGTERM or SIGHUP calls in flight are given time to end, and the exit
 code is 0. A second signal ends the program at once. With --listen stdio alone it ends when its input does.`
@@ -182,22 +186,10 @@ func (o *serveOptions) handler(trace *trace) (handler mcp.Handler, closeHandler 
 	if o.target == nil {
 		return newDemo(), func() error { return nil }
 	}
-	d := &dialer{app: o.app, target: o.target, logger: o.logger, tap: trace.tap("dial")}
+	logger := slog.New(unlessTold{o.logger.Handler(), &o.told})
+	d := &dialer{app: o.app, target: o.target, logger: logger, tap: trace.tap("dial")}
 	pool := d.pool(o.pool)
 	return logFailures(pool, o.logger), pool.Close
-}
-
-// logFailures returns next with a line in the log for each call that the server
-// did not answer: what the client is told of it leaves out whatever may be
-// nobody else's business.
-func logFailures(next mcp.Handler, logger *slog.Logger) mcp.Handler {
-	return mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-		result, err := next.Handle(ctx, req, caller)
-		if e, ok := errors.AsType[*mcp.CallError](err); ok && e.Kind != mcp.Cancelled {
-			logger.Warn("a call failed", "method", req.Method, "err", err)
-		}
-		return result, err
-	})
 }
 
 // listenAll opens all listeners, or none.
@@ -223,17 +215,6 @@ func serveAll(ctx context.Context, listeners []*listener) error {
 		group.Go(func() error { return l.serve(ctx) })
 	}
 	return group.Wait()
-}
-
-// tellMissing tells of a command that cannot be started as things are, long before a
-// client wants it. It may be there by then.
-func (o *serveOptions) tellMissing() {
-	if o.target == nil || o.target.command == nil {
-		return
-	}
-	if _, err := o.target.command.Find(); err != nil {
-		o.logger.Warn("the server's command cannot be started now", "err", err)
-	}
 }
 
 // announce says where clients are served, and of the demo how it is called.

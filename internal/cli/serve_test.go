@@ -2,7 +2,11 @@ package cli_test
 
 import (
 	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -36,6 +40,27 @@ func serve(t *testing.T, args ...string) (*exec.Cmd, string) {
 	}
 	go func() { _, _ = io.Copy(io.Discard, lines) }()
 	return cmd, url
+}
+
+// TestFailureThatWasToldIsNotLoggedAgain: the first attempt to start what is missing tells
+// nothing new, a later one that it is still missing.
+func TestFailureThatWasToldIsNotLoggedAgain(t *testing.T) {
+	var log bytes.Buffer
+	missing := errors.New("command not found")
+	logger := slog.New(cli.UnlessTold(slog.NewTextHandler(&log, nil), missing))
+	for _, step := range []struct {
+		err  error
+		want int // lines so far
+	}{
+		{errors.New("exit status 1"), 1},
+		{fmt.Errorf("starting: %w", missing), 1},
+		{fmt.Errorf("starting: %w", missing), 2},
+	} {
+		logger.Warn("the server cannot be reached", "err", step.err)
+		if got := strings.Count(log.String(), "\n"); got != step.want {
+			t.Errorf("after %q there are %d lines, want %d", step.err, got, step.want)
+		}
+	}
 }
 
 // TestGuideIsRight makes the call that the guide tells people to make.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/internal/process"
@@ -64,8 +65,8 @@ type Conn struct {
 }
 
 // Dial starts a server and connects to it. Ctx ends the dialing, not the
-// connection. An error of a server that would not run names its exit status and
-// the end of its stderr.
+// connection. Its error is a [StartError]: that of a server that would not run names
+// its exit status and the end of its stderr.
 //
 // A legacy server that exits at the probe for its era is started again without
 // one. If that fails as well, the error is a [transport.ErrProbeEnded]: there were
@@ -87,10 +88,7 @@ func Dial(ctx context.Context, cmd Command, opts *DialOptions) (*Conn, error) {
 			err = &restartedError{err}
 		}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("starting server %q: %w", cmd.Path, err)
-	}
-	return c, nil
+	return c, err
 }
 
 // A restartedError is why a server did not run that had exited before, when it was
@@ -106,12 +104,14 @@ func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
 		Waits: process.Waits{Exit: o.ExitWait, Term: o.ExitWait},
 	})
 	if err != nil {
-		return nil, &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: err, Public: "the server does not start"}
+		err = &mcp.CallError{Kind: mcp.Unreachable, Outcome: mcp.NotSent, Err: err, Public: "the server does not start"}
+		return nil, &StartError{Path: cmd.Path, Err: err}
 	}
 	widen(child.Stdin())
 	widen(child.Stdout())
 	c := &Conn{child: child, ended: make(chan struct{})}
-	c.output = output{child: child}
+	c.output.child = child
+	c.output.said.Store(new(beginning))
 	link := transport.NewLineLink(&c.output, child.Stdin(), c.end, transport.LineOptions{
 		MaxLine: o.MaxLine, MaxWait: cmp.Or(max(o.MaxCall, 0), transport.DefaultMaxCall), Explain: c.explain, Tap: o.Tap,
 	})
@@ -119,8 +119,9 @@ func dial(ctx context.Context, cmd Command, o *DialOptions) (*Conn, error) {
 	c.Conn, err = transport.Dial(ctx, link, o.DialOptions)
 	if err != nil {
 		c.running.Wait()
-		return nil, c.withTail(err)
+		return nil, c.failed(cmd.Path, err)
 	}
+	c.output.said.Store(nil)
 	return c, nil
 }
 
@@ -138,7 +139,8 @@ const maxLastWords = 2 * time.Second
 // however late the reader comes to it.
 type output struct {
 	child *process.Process
-	until time.Time // when reading ends in any case; zero while the child runs; owned by the reader
+	until time.Time                 // when reading ends in any case; zero while the child runs; owned by the reader
+	said  atomic.Pointer[beginning] // nil once the server is connected to
 
 	mu          sync.Mutex
 	deadline    time.Time // zero while the child runs, guarded by mu
@@ -147,6 +149,12 @@ type output struct {
 
 // Read implements [io.Reader].
 func (o *output) Read(p []byte) (int, error) {
+	n, err := o.read(p)
+	keep(&o.said, p[:n])
+	return n, err
+}
+
+func (o *output) read(p []byte) (int, error) {
 	n, err := o.child.Stdout().Read(p)
 	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 		return n, err
@@ -257,22 +265,6 @@ func (c *Conn) Retire(ctx context.Context) error {
 	err := c.Conn.Retire(ctx)
 	c.running.Wait()
 	return err
-}
-
-// withTail adds what the child wrote to stderr to an error that does not tell.
-func (c *Conn) withTail(err error) error {
-	if _, told := errors.AsType[*process.ExitError](err); told {
-		return err
-	}
-	tail := c.child.StderrTail()
-	if tail == "" {
-		return err
-	}
-	const most = 512
-	if len(tail) > most {
-		tail = tail[len(tail)-most:]
-	}
-	return fmt.Errorf("%w; stderr: %q", err, tail)
 }
 
 // PID returns the process id of the child.
