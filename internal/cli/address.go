@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -27,6 +28,9 @@ func parseAddress(text string) (address, error) {
 		if host, port, err := net.SplitHostPort(text); err == nil && port != "" {
 			near := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
 			return address{}, usagef("did you mean http://"+near+"?", "--listen: %q is no URL", text)
+		}
+		if _, err := strconv.ParseUint(text, 10, 16); err == nil {
+			return address{}, usagef("did you mean http://127.0.0.1:"+text+"?", "--listen: %q is no URL", text)
 		}
 		return address{}, usagef(forms, "--listen: %q is no URL", text)
 	}

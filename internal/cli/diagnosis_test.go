@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/mcpsplice/mcpsplice/internal/cli"
+	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
 )
@@ -242,6 +243,25 @@ func TestProgramsThatAreNoMCPServers(t *testing.T) {
 func TestProgramThatDoesNotAnswer(t *testing.T) {
 	got := fails(t, "probe", "--timeout", "4s", "--", "sh", "-c", "echo Welcome; echo 'no licence' >&2; exec sleep 60")
 	wantSaid(t, got, cli.ExitTimedOut, `"sh" was started, but did not answer within 4s, and printed "Welcome"; its stderr ends with "no licence"`, "--timeout gives it longer")
+}
+
+func TestCallsWithoutAnAnswerAreToldPlainly(t *testing.T) {
+	const call, list = mcp.MethodCallTool, mcp.MethodListTools
+	for _, tt := range []struct {
+		err  *mcp.CallError
+		want string
+	}{
+		{&mcp.CallError{Method: call, Kind: mcp.TimedOut, Outcome: mcp.MaybeExecuted}, "the server did not answer in time; the tool may have been called"},
+		{&mcp.CallError{Method: call, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}, "the connection to the server was lost; the tool may have been called"},
+		{&mcp.CallError{Method: call, Kind: mcp.Unreachable, Outcome: mcp.NotSent}, "the server cannot be reached any more; the tool was not called"},
+		{&mcp.CallError{Method: call, Kind: mcp.BadReply, Outcome: mcp.Answered}, "what the server answered is not MCP"},
+		{&mcp.CallError{Method: list, Kind: mcp.TimedOut, Outcome: mcp.MaybeExecuted}, "the server did not answer in time"},
+		{&mcp.CallError{Method: call, Kind: mcp.LimitExceeded, Limit: "MaxLine"}, ""},
+	} {
+		if got := cli.SaidOf(fmt.Errorf("x: %w", tt.err)); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.err, got, tt.want)
+		}
+	}
 }
 
 // TestErrorsAreToldInOrder: what it is, the exact cause, and the way out.

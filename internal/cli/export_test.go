@@ -123,6 +123,9 @@ var (
 	Wrap     = wrap
 )
 
+// SaidOf is what people are told of an error of a call.
+func SaidOf(err error) string { return diagnose(err).said }
+
 // Diagnosis is what people are told of an error of connecting to an address.
 func Diagnosis(address string, err error) (said, hint string) {
 	u, parseErr := url.Parse(address)

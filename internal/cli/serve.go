@@ -52,7 +52,8 @@ What a command writes to its stderr is shown on ours, each line with the program
 and the number of its start before it, as in [node#2].
 
 On SIGINT, SIGTERM or SIGHUP calls in flight are given time to end, and the exit
-code is 0. A second signal ends the program at once. With --listen stdio alone it ends when its input does.`
+code is 0. A second signal ends the program at once. With --listen stdio alone it
+ends when its input does.`
 
 const serveExample = `  # a server that speaks stdio, for clients that speak HTTP
   mcpsplice serve -- npx -y @modelcontextprotocol/server-everything
@@ -67,6 +68,7 @@ func newServeCmd(a *app) *cobra.Command {
 		Short:                 "Serve a server, or the demo, over HTTP and stdio",
 		Long:                  serveLong,
 		Example:               serveExample,
+		SuggestFor:            []string{"bridge", "proxy", "start", "connect"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, args); err != nil {
