@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -271,8 +272,16 @@ func parseTarget(text, hint string) (*url.URL, error) {
 		return nil, usagef("http and https can be reached, and commands after --", "cannot reach a server by %q", u.Scheme)
 	case u.Host == "":
 		return nil, usagef("", "%q names no host", text)
+	case !isPort(u.Port()):
+		return nil, usagef("", "%q has a port beyond 65535", text)
 	}
 	return u, nil
+}
+
+// isPort reports whether a URL may have a port, which is a number or empty.
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil
 }
 
 // parseHeaders returns the headers that lines like "Name: value" say. An error
