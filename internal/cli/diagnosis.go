@@ -182,6 +182,8 @@ func notStarted(command *stdio.Command, err error) diagnosis {
 	switch {
 	case errors.Is(err, stdio.ErrNotExecutable):
 		return diagnosis{name + " is there, but cannot be run", "is it a program? a script needs a first line with #! and the right to be run (chmod +x), or the name of its interpreter before it"}
+	case command.Path == demoTarget, strings.Contains(command.Path, "://"):
+		return diagnosis{"there is no program " + name, "after -- stands a command; a URL, and demo, stand without --"}
 	case strings.Contains(command.Path, " ") && len(command.Args) == 0:
 		return diagnosis{"there is no program " + name, "write the words of the command without quotes around them all: -- " + clean(command.Path)}
 	case strings.ContainsAny(command.Path, `/\`):

@@ -224,6 +224,8 @@ func TestProgramsThatAreNoMCPServers(t *testing.T) {
 			4, `"sh" ended before it answered (exit status 3), and printed "a"; its stderr ends with "no key"`, "what it wrote says why"},
 		{"none", []string{"no-such-program"}, 4, `there is no program "no-such-program" in the directories of PATH`, "is it installed"},
 		{"none of that path", []string{"./no-such-program"}, 4, `there is no program "./no-such-program"`, "is the path right?"},
+		{"a server that is none", []string{"demo"}, 4, `there is no program "demo"`, "stand without --"},
+		{"a URL", []string{"http://127.0.0.1:1/mcp"}, 4, `there is no program "http://127.0.0.1:1/mcp"`, "stand without --"},
 		{"words in one", []string{"npx -y server"}, 4, `there is no program "npx -y server"`, "without quotes around them all: -- npx -y server"},
 		{"no program", []string{"./diagnosis_test.go"}, 4, `"./diagnosis_test.go" is there, but cannot be run`, "chmod +x"},
 	} {
