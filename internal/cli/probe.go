@@ -102,7 +102,7 @@ func (o *probeOptions) probe(ctx context.Context, tap transport.Tap) (*finding, 
 	start := time.Now()
 	edge, err := d.dial(ctx, &mcp.Metadata{})
 	if err != nil {
-		return nil, connecting(o.target, err)
+		return nil, err
 	}
 	connected := time.Since(start)
 	f, err := roundTrip(ctx, edge)
