@@ -154,18 +154,12 @@ func TestAddressesWhereNoServerIs(t *testing.T) {
 	alert := speaks(t, "\x15\x03\x01\x00\x02\x02\x46")
 	other := speaks(t, "SSH-2.0-OpenSSH_9.6\r\n")
 	silent := speaks(t, "")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := listener.Addr().String()
-	_ = listener.Close()
 	for _, tt := range []struct {
 		name, address string
 		message, hint string
 		code          cli.ExitCode // ExitUnreachable if it is 0
 	}{
-		{"nobody listens", "http://" + free + "/mcp", "cannot be reached: the connection was refused", "is the server running?", 0},
+		{"nobody listens", "http://127.0.0.1:1/mcp", "cannot be reached: the connection was refused", "is the server running?", 0},
 		{"https, and the server speaks http", "https://" + plain + "/mcp", "was tried with TLS, which the server does not speak", "did you mean http://" + plain + "/mcp?", 0},
 		{"http, and the server speaks https", "http://" + secure + "/mcp", "was tried without TLS, which the server wants", "did you mean https://" + secure + "/mcp?", cli.ExitMismatch},
 		{"http, and the server sends an alert", "http://" + alert + "/mcp", "was tried without TLS, which the server wants", "did you mean https://" + alert + "/mcp?", 0},
