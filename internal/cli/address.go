@@ -28,6 +28,9 @@ func parseAddress(text string) (address, error) {
 			near := net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port)
 			return address{}, usagef("did you mean http://"+near+"?", "--listen: %q is no URL", text)
 		}
+		if text != "" && isPort(text) {
+			return address{}, usagef("did you mean http://127.0.0.1:"+text+"?", "--listen: %q is no URL", text)
+		}
 		return address{}, usagef(forms, "--listen: %q is no URL", text)
 	}
 	switch {
@@ -35,6 +38,8 @@ func parseAddress(text string) (address, error) {
 		return address{}, usagef(forms, "--listen: cannot serve %q", u.Scheme)
 	case u.Port() == "":
 		return address{}, usagef("0 stands for any free port", "--listen: %q names no port", text)
+	case !isPort(u.Port()):
+		return address{}, usagef("", "--listen: %q has a port beyond 65535", text)
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return address{}, usagef(forms, "--listen: %q holds more than host, port and path", u.Redacted())
 	}

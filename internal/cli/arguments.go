@@ -36,7 +36,11 @@ func (a *app) parseArguments(words []string) ([]argument, error) {
 		arg := argument{}
 		arg.name, arg.isJSON = strings.CutSuffix(name, ":")
 		if !ok || arg.name == "" {
-			return nil, usagef(argumentForms, "%q is no argument", word)
+			hint := argumentForms
+			if strings.HasPrefix(word, "{") {
+				hint = "an object with all arguments is given by --args"
+			}
+			return nil, usagef(hint, "%q is no argument", word)
 		}
 		if file, isFile := strings.CutPrefix(text, "@"); isFile {
 			raw, err := a.readInput(file)
@@ -93,6 +97,9 @@ func (a *app) parseObject(text string) (jsonrpc.Value, error) {
 		}
 	}
 	v, err := parseJSON(raw)
+	if err != nil && strings.HasPrefix(text, "@") {
+		return v, usagef("a file is given as --args - <FILE", "--args: %w", err)
+	}
 	if err != nil {
 		return v, usagef("", "--args: %w", err)
 	}

@@ -38,7 +38,8 @@ a tool says that has failed goes to stderr, and the exit code is 5. If the
 server asks something, the question is put at the terminal, or declined if there
 is none. Ctrl-C cancels the call.` + targetHelp
 
-const callExample = `  mcpsplice call https://example.com/mcp forecast city=Bern days=3`
+const callExample = `  mcpsplice call https://example.com/mcp forecast city=Bern days=3
+  mcpsplice call echo message=hello -- npx -y @modelcontextprotocol/server-everything`
 
 func newCallCmd(a *app) *cobra.Command {
 	o := &callOptions{clientOptions: clientOptions{app: a}}
@@ -47,6 +48,7 @@ func newCallCmd(a *app) *cobra.Command {
 		Short:                 "Call a tool",
 		Long:                  callLong,
 		Example:               callExample,
+		SuggestFor:            []string{"run", "exec", "invoke", "tool"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, args); err != nil {

@@ -36,7 +36,7 @@ type childLines struct {
 	late *time.Timer // shows the rest; nil if there never was one
 }
 
-// newChildLines returns what takes the stderr of the nth start of a program.
+// newChildLines returns what takes the stderr of the nth connection to a program.
 func (a *app) newChildLines(path string, n int64, harmless bool) *childLines {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	return &childLines{app: a, from: fmt.Sprintf("%s#%d", shorten(clean(name), maxChildName), n), harmless: harmless}

@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 )
 
 // Streams are the standard streams of the program. Nothing but data goes to
@@ -149,6 +148,10 @@ Exit codes:
   3  authorization needed           8  timed out
   4  the server is unreachable    130  interrupted`
 
+const rootExample = `  mcpsplice ls demo
+  mcpsplice call demo add a=1 b=2
+  mcpsplice ls -- npx -y @modelcontextprotocol/server-everything`
+
 const usageTemplate = `Usage:
   {{if .HasAvailableSubCommands}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}{{if .HasExample}}
 
@@ -169,7 +172,7 @@ func newRoot(a *app) *cobra.Command {
 		Use:                        "mcpsplice",
 		Short:                      "Connect any MCP client to any MCP server",
 		Long:                       rootLong,
-		Example:                    "  mcpsplice serve",
+		Example:                    rootExample,
 		Version:                    version(),
 		Args:                       unknownCommand,
 		SilenceErrors:              true,
@@ -180,13 +183,12 @@ func newRoot(a *app) *cobra.Command {
 	root.SetUsageTemplate(usageTemplate)
 	root.SetHelpCommand(newHelpCmd(root))
 	root.SetVersionTemplate("mcpsplice {{.Version}}\n")
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{err, flagHint(cmd, err)}
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newListCmd(a), newCallCmd(a), newReadCmd(a), newPromptCmd(a), newCompleteCmd(a), newWatchCmd(a),
 		newServeCmd(a), newProbeCmd(a), newVersionCmd(a),
 	)
+	addCompletion(root)
 	return root
 }
 
@@ -214,37 +216,6 @@ func newHelpCmd(root *cobra.Command) *cobra.Command {
 			return cmd.Help()
 		},
 	}
-}
-
-// flagHint returns the hint for flags that cannot be read: the nearest one, if that
-// is what a name was meant for.
-func flagHint(cmd *cobra.Command, err error) string {
-	hint := cmd.CommandPath() + " --help lists the flags"
-	if value, ok := errors.AsType[*pflag.InvalidValueError](err); ok && value.GetFlag().Value.Type() == "duration" {
-		return "a time has a unit, as in --" + value.GetFlag().Name + " 30s, or 5m, or 1h"
-	}
-	unknown, ok := errors.AsType[*pflag.NotExistError](err)
-	if !ok {
-		return hint
-	}
-	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	if near := nearest("--"+unknown.GetSpecifiedName(), names); len(near) > 0 && unknown.GetSpecifiedShortnames() == "" {
-		return "did you mean " + joinOr(near) + "? " + hint
-	}
-	return hint
-}
-
-// unknownCommand refuses what is no command, and names the nearest.
-func unknownCommand(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	hint := "mcpsplice --help lists the commands"
-	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = "did you mean " + strings.Join(near, " or ") + "?"
-	}
-	return &usageError{fmt.Errorf("unknown command %q", args[0]), hint}
 }
 
 // addJSONFlag adds --json to a command.

@@ -246,7 +246,7 @@ func newStateTeller(a *app) func(client.State, error) {
 			a.notice("%s", strings.Map(printable, err.Error()))
 		case err != nil && state == client.Waiting && !lost, err != nil && state == client.Connecting && !lost:
 			lost = true
-			a.notice("the connection is lost and will be made again: %s", strings.Map(printable, err.Error()))
+			a.notice("the connection is lost and will be made again: %s", clean(innermost(err)))
 		}
 	}
 }

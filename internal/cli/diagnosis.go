@@ -11,7 +11,8 @@ import (
 	"github.com/mcpsplice/mcpsplice/transport/stdio"
 )
 
-// This file says in plain words why a server could not be connected to.
+// This file says in plain words why a server could not be connected to, and what became
+// of a call.
 
 // A connectError is why a target could not be connected to. Its text is the exact cause.
 type connectError struct {
@@ -36,11 +37,12 @@ type diagnosis struct {
 	hint string // the way out
 }
 
-// diagnose says why a connection was not made; nothing of any other error.
+// diagnose says why a connection was not made, or why a call has got no answer; nothing
+// of any other error.
 func diagnose(err error) diagnosis {
 	e, ok := errors.AsType[*connectError](err)
 	if !ok {
-		return diagnosis{}
+		return diagnoseCall(err)
 	}
 	var d diagnosis
 	switch {
@@ -54,6 +56,35 @@ func diagnose(err error) diagnosis {
 	}
 	if d.hint == "" && e.target.era != mcp.NoEra && codeOf(err) == ExitMismatch {
 		d.hint = "without --era " + e.target.era.String() + " both eras are tried"
+	}
+	return d
+}
+
+// diagnoseCall says what is known of a call that the server has not answered.
+func diagnoseCall(err error) diagnosis {
+	e, ok := errors.AsType[*mcp.CallError](err)
+	if !ok {
+		return diagnosis{}
+	}
+	var d diagnosis
+	switch e.Kind {
+	case mcp.TimedOut:
+		d.said = "the server did not answer in time"
+	case mcp.ConnectionLost:
+		d.said = "the connection to the server was lost"
+	case mcp.Unreachable:
+		d.said = "the server cannot be reached any more"
+	case mcp.BadReply:
+		d.said = "what the server answered is not MCP"
+	default:
+		return d // limits, and what a revision cannot do, say so themselves
+	}
+	switch {
+	case e.Method != mcp.MethodCallTool:
+	case e.Outcome == mcp.MaybeExecuted:
+		d.said += "; the tool may have been called"
+	case e.Outcome == mcp.NotSent:
+		d.said += "; the tool was not called"
 	}
 	return d
 }
@@ -151,6 +182,8 @@ func notStarted(command *stdio.Command, err error) diagnosis {
 	switch {
 	case errors.Is(err, stdio.ErrNotExecutable):
 		return diagnosis{name + " is there, but cannot be run", "is it a program? a script needs a first line with #! and the right to be run (chmod +x), or the name of its interpreter before it"}
+	case command.Path == demoTarget, strings.Contains(command.Path, "://"):
+		return diagnosis{"there is no program " + name, "after -- stands a command; a URL, and demo, stand without --"}
 	case strings.Contains(command.Path, " ") && len(command.Args) == 0:
 		return diagnosis{"there is no program " + name, "write the words of the command without quotes around them all: -- " + clean(command.Path)}
 	case strings.ContainsAny(command.Path, `/\`):

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/mcpsplice/mcpsplice/internal/cli"
+	"github.com/mcpsplice/mcpsplice/mcp"
 
 	json "github.com/go-json-experiment/json"
 )
@@ -153,18 +154,12 @@ func TestAddressesWhereNoServerIs(t *testing.T) {
 	alert := speaks(t, "\x15\x03\x01\x00\x02\x02\x46")
 	other := speaks(t, "SSH-2.0-OpenSSH_9.6\r\n")
 	silent := speaks(t, "")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	free := listener.Addr().String()
-	_ = listener.Close()
 	for _, tt := range []struct {
 		name, address string
 		message, hint string
 		code          cli.ExitCode // ExitUnreachable if it is 0
 	}{
-		{"nobody listens", "http://" + free + "/mcp", "cannot be reached: the connection was refused", "is the server running?", 0},
+		{"nobody listens", "http://127.0.0.1:1/mcp", "cannot be reached: the connection was refused", "is the server running?", 0},
 		{"https, and the server speaks http", "https://" + plain + "/mcp", "was tried with TLS, which the server does not speak", "did you mean http://" + plain + "/mcp?", 0},
 		{"http, and the server speaks https", "http://" + secure + "/mcp", "was tried without TLS, which the server wants", "did you mean https://" + secure + "/mcp?", cli.ExitMismatch},
 		{"http, and the server sends an alert", "http://" + alert + "/mcp", "was tried without TLS, which the server wants", "did you mean https://" + alert + "/mcp?", 0},
@@ -223,6 +218,8 @@ func TestProgramsThatAreNoMCPServers(t *testing.T) {
 			4, `"sh" ended before it answered (exit status 3), and printed "a"; its stderr ends with "no key"`, "what it wrote says why"},
 		{"none", []string{"no-such-program"}, 4, `there is no program "no-such-program" in the directories of PATH`, "is it installed"},
 		{"none of that path", []string{"./no-such-program"}, 4, `there is no program "./no-such-program"`, "is the path right?"},
+		{"a server that is none", []string{"demo"}, 4, `there is no program "demo"`, "stand without --"},
+		{"a URL", []string{"http://127.0.0.1:1/mcp"}, 4, `there is no program "http://127.0.0.1:1/mcp"`, "stand without --"},
 		{"words in one", []string{"npx -y server"}, 4, `there is no program "npx -y server"`, "without quotes around them all: -- npx -y server"},
 		{"no program", []string{"./diagnosis_test.go"}, 4, `"./diagnosis_test.go" is there, but cannot be run`, "chmod +x"},
 	} {
@@ -242,6 +239,25 @@ func TestProgramsThatAreNoMCPServers(t *testing.T) {
 func TestProgramThatDoesNotAnswer(t *testing.T) {
 	got := fails(t, "probe", "--timeout", "4s", "--", "sh", "-c", "echo Welcome; echo 'no licence' >&2; exec sleep 60")
 	wantSaid(t, got, cli.ExitTimedOut, `"sh" was started, but did not answer within 4s, and printed "Welcome"; its stderr ends with "no licence"`, "--timeout gives it longer")
+}
+
+func TestCallsWithoutAnAnswerAreToldPlainly(t *testing.T) {
+	const call, list = mcp.MethodCallTool, mcp.MethodListTools
+	for _, tt := range []struct {
+		err  *mcp.CallError
+		want string
+	}{
+		{&mcp.CallError{Method: call, Kind: mcp.TimedOut, Outcome: mcp.MaybeExecuted}, "the server did not answer in time; the tool may have been called"},
+		{&mcp.CallError{Method: call, Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted}, "the connection to the server was lost; the tool may have been called"},
+		{&mcp.CallError{Method: call, Kind: mcp.Unreachable, Outcome: mcp.NotSent}, "the server cannot be reached any more; the tool was not called"},
+		{&mcp.CallError{Method: call, Kind: mcp.BadReply, Outcome: mcp.Answered}, "what the server answered is not MCP"},
+		{&mcp.CallError{Method: list, Kind: mcp.TimedOut, Outcome: mcp.MaybeExecuted}, "the server did not answer in time"},
+		{&mcp.CallError{Method: call, Kind: mcp.LimitExceeded, Limit: "MaxLine"}, ""},
+	} {
+		if got := cli.SaidOf(fmt.Errorf("x: %w", tt.err)); got != tt.want {
+			t.Errorf("%v: got %q, want %q", tt.err, got, tt.want)
+		}
+	}
 }
 
 // TestErrorsAreToldInOrder: what it is, the exact cause, and the way out.

@@ -36,7 +36,7 @@ type dialer struct {
 func (d *dialer) dial(ctx context.Context, meta *mcp.Metadata) (transport.Edge, error) {
 	e, err := d.connect(ctx, meta)
 	if err != nil {
-		return nil, &dialError{err}
+		return nil, &dialError{connecting(d.target, err)}
 	}
 	return e, nil
 }

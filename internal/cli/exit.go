@@ -285,6 +285,9 @@ func pagesOf(err error) string {
 // have any, and the exact cause.
 func (a *app) fail(err error, code ExitCode) {
 	exact := strings.Map(printable, strings.ReplaceAll(err.Error(), "\n", "; "))
+	if answer, ok := errors.AsType[*jsonrpc.Error](err); ok && jsonrpc.FromPeer(err) && answer.Error() == err.Error() {
+		exact = "the server answers with an error: " + exact
+	}
 	text, cause := exact, ""
 	if said := diagnose(err).said; said != "" && code != ExitInterrupted {
 		text, cause = strings.Map(printable, said), exact

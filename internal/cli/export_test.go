@@ -123,6 +123,9 @@ var (
 	Wrap     = wrap
 )
 
+// SaidOf is what people are told of an error of a call.
+func SaidOf(err error) string { return diagnose(err).said }
+
 // Diagnosis is what people are told of an error of connecting to an address.
 func Diagnosis(address string, err error) (said, hint string) {
 	u, parseErr := url.Parse(address)
@@ -133,7 +136,7 @@ func Diagnosis(address string, err error) (said, hint string) {
 	return d.said, d.hint
 }
 
-// ChildLines returns what shows the stderr of the nth start of a program on w, and what
+// ChildLines returns what shows the stderr of the nth connection to a program on w, and what
 // shows the rest of it.
 func ChildLines(w io.Writer, path string, n int64, asJSON, harmless bool) (write func(string), finish func()) {
 	a := newApp(Streams{In: os.Stdin, Out: os.Stdout, Err: w})
@@ -142,10 +145,13 @@ func ChildLines(w io.Writer, path string, n int64, asJSON, harmless bool) (write
 	return func(s string) { _, _ = io.WriteString(lines, s) }, a.console.finish
 }
 
-// UnlessTold returns a handler without the first line about a failure that people have
-// been told of.
-func UnlessTold(next slog.Handler, failure error) slog.Handler {
+// FailureLog returns a handler for what serve logs, when people have been told of a
+// failure.
+func FailureLog(next slog.Handler, failure error) slog.Handler {
 	told := new(knownFailure)
 	told.set(failure)
-	return unlessTold{next, told}
+	return failureLog{next, told, hintOf}
 }
+
+// NotDialed returns err as that of a connection which was not made.
+func NotDialed(err error) error { return &dialError{err} }

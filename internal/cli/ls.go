@@ -28,7 +28,8 @@ func newListCmd(a *app) *cobra.Command {
 		Use:                   "ls [flags] TARGET",
 		Short:                 "List the tools, resources and prompts of a server",
 		Long:                  listLong,
-		Example:               "  mcpsplice ls --all https://example.com/mcp",
+		Example:               "  mcpsplice ls --all https://example.com/mcp\n  mcpsplice ls -- npx -y @modelcontextprotocol/server-everything",
+		SuggestFor:            []string{"list", "tools", "resources", "prompts"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rest, err := o.check(cmd, args)

@@ -35,11 +35,12 @@ func newProbeCmd(a *app) *cobra.Command {
 		Use:                   "probe [flags] URL | -- COMMAND ARGS...",
 		Short:                 "Find out what a server is, and whether it answers",
 		Long:                  probeLong,
-		Example:               "  mcpsplice probe https://example.com/mcp",
+		Example:               "  mcpsplice probe https://example.com/mcp\n  mcpsplice probe -- npx -y @modelcontextprotocol/server-everything",
+		SuggestFor:            []string{"ping", "inspect", "info", "check"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if len(args) == 0 && cmd.ArgsLenAtDash() < 0 {
-				return usagef("as in "+strings.TrimSpace(cmd.Example), "no server is named")
+				return usagef(exampleOf(cmd), "no server is named")
 			}
 			if o.flags.timeout <= 0 {
 				return usagef("", "--timeout must be more than 0")
@@ -101,7 +102,7 @@ func (o *probeOptions) probe(ctx context.Context, tap transport.Tap) (*finding, 
 	start := time.Now()
 	edge, err := d.dial(ctx, &mcp.Metadata{})
 	if err != nil {
-		return nil, connecting(o.target, err)
+		return nil, err
 	}
 	connected := time.Since(start)
 	f, err := roundTrip(ctx, edge)

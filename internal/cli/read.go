@@ -29,14 +29,18 @@ func newReadCmd(a *app) *cobra.Command {
 		Short:                 "Read a resource",
 		Long:                  readLong,
 		Example:               "  mcpsplice read https://example.com/mcp file:///README.md",
+		SuggestFor:            []string{"get", "cat", "resource"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rest, err := o.check(cmd, args)
 			if err != nil {
 				return err
 			}
-			if len(rest) != 1 {
-				return usagef(o.listed("resources"), "one resource was expected, not %d", len(rest))
+			if len(rest) == 0 {
+				return usagef(o.listed("resources"), "no resource is named")
+			}
+			if len(rest) > 1 {
+				return usagef(o.listed("resources"), "one resource was expected; what is %q?", rest[1])
 			}
 			if err := o.checkOut(o.out); err != nil {
 				return err

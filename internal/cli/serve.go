@@ -49,10 +49,11 @@ The server is started or connected to when the first request comes, and again
 after it has ended. Without a target a built-in demo is served.
 
 What a command writes to its stderr is shown on ours, each line with the program
-and the number of its start before it, as in [node#2].
+and the number of the connection to it before it, as in [node#2].
 
 On SIGINT, SIGTERM or SIGHUP calls in flight are given time to end, and the exit
-code is 0. A second signal ends the program at once. With --listen stdio alone it ends when its input does.`
+code is 0. A second signal ends the program at once. With --listen stdio alone it
+ends when its input does.`
 
 const serveExample = `  # a server that speaks stdio, for clients that speak HTTP
   mcpsplice serve -- npx -y @modelcontextprotocol/server-everything
@@ -67,6 +68,7 @@ func newServeCmd(a *app) *cobra.Command {
 		Short:                 "Serve a server, or the demo, over HTTP and stdio",
 		Long:                  serveLong,
 		Example:               serveExample,
+		SuggestFor:            []string{"bridge", "proxy", "start", "connect"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(cmd, args); err != nil {
@@ -122,6 +124,7 @@ func (o *serveOptions) check(cmd *cobra.Command, args []string) error {
 	if f.timeout <= 0 {
 		return usagef("", "--timeout must be more than 0")
 	}
+	o.authorized = givesToken(cmd)
 	o.logger, err = o.newLogger(f.logLevel)
 	return err
 }
@@ -186,7 +189,7 @@ func (o *serveOptions) handler(trace *trace) (handler mcp.Handler, closeHandler 
 	if o.target == nil {
 		return newDemo(), func() error { return nil }
 	}
-	logger := slog.New(unlessTold{o.logger.Handler(), &o.told})
+	logger := slog.New(failureLog{o.logger.Handler(), &o.told, o.hint})
 	d := &dialer{app: o.app, target: o.target, logger: logger, tap: trace.tap("dial")}
 	pool := d.pool(o.pool)
 	return logFailures(pool, o.logger), pool.Close

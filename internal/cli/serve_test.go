@@ -47,7 +47,7 @@ func serve(t *testing.T, args ...string) (*exec.Cmd, string) {
 func TestFailureThatWasToldIsNotLoggedAgain(t *testing.T) {
 	var log bytes.Buffer
 	missing := errors.New("command not found")
-	logger := slog.New(cli.UnlessTold(slog.NewTextHandler(&log, nil), missing))
+	logger := slog.New(cli.FailureLog(slog.NewTextHandler(&log, nil), missing))
 	for _, step := range []struct {
 		err  error
 		want int // lines so far
@@ -56,7 +56,7 @@ func TestFailureThatWasToldIsNotLoggedAgain(t *testing.T) {
 		{fmt.Errorf("starting: %w", missing), 1},
 		{fmt.Errorf("starting: %w", missing), 2},
 	} {
-		logger.Warn("the server cannot be reached", "err", step.err)
+		logger.Warn("the server cannot be reached", "err", cli.NotDialed(step.err))
 		if got := strings.Count(log.String(), "\n"); got != step.want {
 			t.Errorf("after %q there are %d lines, want %d", step.err, got, step.want)
 		}

@@ -48,7 +48,7 @@ func (o *serveOptions) tellMissing() {
 	}
 	if _, err := o.target.command.Find(); err != nil {
 		o.told.set(err)
-		o.logger.Warn("the server's command cannot be started now", "err", err)
+		o.logger.Warn("the server's command cannot be started now", "err", err, "hint", notStarted(o.target.command, err).hint)
 	}
 }
 
@@ -66,22 +66,30 @@ func (f *knownFailure) takes(err error) bool {
 	return text != nil && strings.HasSuffix(err.Error(), *text) && f.text.CompareAndSwap(text, nil)
 }
 
-// unlessTold is a handler without the next line about a failure that was told.
-type unlessTold struct {
+// A failureLog is a handler that adds to a line about a connection that was not made the
+// way out, and leaves out the next line about a failure that was told.
+type failureLog struct {
 	slog.Handler
 	told *knownFailure
+	hint func(error) string
 }
 
 // Handle implements slog.Handler.
-func (h unlessTold) Handle(ctx context.Context, r slog.Record) error {
-	known := false
+func (h failureLog) Handle(ctx context.Context, r slog.Record) error {
+	var failure error
 	r.Attrs(func(a slog.Attr) bool {
-		err, ok := a.Value.Any().(error)
-		known = ok && h.told.takes(err)
-		return !known
+		failure, _ = a.Value.Any().(error)
+		return failure == nil
 	})
-	if known {
+	if failure == nil || !errors.Is(failure, errNotDialed) || r.Level < slog.LevelWarn {
+		return h.Handler.Handle(ctx, r)
+	}
+	if h.told.takes(failure) {
 		return nil
+	}
+	if hint := h.hint(failure); hint != "" {
+		r = r.Clone()
+		r.AddAttrs(slog.String("hint", clean(hint)))
 	}
 	return h.Handler.Handle(ctx, r)
 }

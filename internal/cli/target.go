@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func (f *targetFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.transport, "transport", "auto", "`TRANSPORT` of an HTTP server: http (Streamable HTTP), sse\n(HTTP with SSE), or auto: the first of them that it has")
 	fs.StringArrayVarP(&f.env, "env", "e", nil, "give the command the variable `KEY=VALUE` (repeatable); of our\nown variables it gets only PATH, HOME, LANG and the like")
 	fs.StringVar(&f.cwd, "cwd", "", "run the command in `DIR`")
-	fs.StringVar(&f.era, "era", "auto", "`ERA` of the server's protocol: auto, legacy or modern")
+	fs.StringVar(&f.era, "era", "auto", "`ERA` of the server's protocol: modern (2026-07-28), legacy\n(what was before), or auto")
 }
 
 // target returns the target that the arguments of a command name, nil if they
@@ -88,6 +89,8 @@ func (f *targetFlags) target(cmd *cobra.Command, args []string) (*target, error)
 		return nil, err
 	case len(before) > 0 && command != nil:
 		return nil, usagef("", "name one server: %q, or the command after --", before[0])
+	case len(before) > 1 && (before[0] == demoTarget || strings.Contains(before[0], "://")):
+		return nil, usagef("", "one target was expected; what is %q?", before[1])
 	case len(before) > 1:
 		return nil, usagef("a command stands after --: "+cmd.CommandPath()+" -- "+strings.Join(before, " "),
 			"one target was expected, not %d", len(before))
@@ -109,10 +112,13 @@ func (f *targetFlags) targetAnd(cmd *cobra.Command, args []string) (*target, []s
 	case err != nil:
 		return nil, nil, err
 	case command == nil && len(before) == 0:
-		return nil, nil, usagef("as in "+strings.TrimSpace(cmd.Example), "no server is named")
+		return nil, nil, usagef(exampleOf(cmd), "no server is named")
 	case command == nil:
-		t, err := f.namedTarget(cmd, before[0], "a command that starts a server stands at the end, after --, as in "+
-			cmd.CommandPath()+" ... -- COMMAND ARGS...")
+		hint := "a command that starts a server stands at the end, after --, as in " + cmd.CommandPath() + " ... -- COMMAND ARGS..."
+		if cmd.Name() == "ls" {
+			hint = "to start a server write " + cmd.CommandPath() + " -- " + strings.Join(before, " ")
+		}
+		t, err := f.namedTarget(cmd, before[0], hint)
 		return t, before[1:], err
 	case len(before) > 0 && strings.Contains(before[0], "://") && strings.HasPrefix(before[0], "http"):
 		return nil, nil, usagef("", "name one server: %q, or the command after --", before[0])
@@ -266,8 +272,16 @@ func parseTarget(text, hint string) (*url.URL, error) {
 		return nil, usagef("http and https can be reached, and commands after --", "cannot reach a server by %q", u.Scheme)
 	case u.Host == "":
 		return nil, usagef("", "%q names no host", text)
+	case !isPort(u.Port()):
+		return nil, usagef("", "%q has a port beyond 65535", text)
 	}
 	return u, nil
+}
+
+// isPort reports whether a URL may have a port, which is a number or empty.
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return text == "" || err == nil
 }
 
 // parseHeaders returns the headers that lines like "Name: value" say. An error

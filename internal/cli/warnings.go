@@ -26,6 +26,9 @@ func (w warnings) Handle(_ context.Context, r slog.Record) error {
 	said := make(map[string]string)
 	r.Attrs(func(a slog.Attr) bool {
 		said[a.Key] = a.Value.String()
+		if err, ok := a.Value.Any().(error); ok {
+			said[a.Key] = innermost(err)
+		}
 		return true
 	})
 	switch {

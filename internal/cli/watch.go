@@ -32,6 +32,7 @@ func newWatchCmd(a *app) *cobra.Command {
 		Short:                 "Print what changes at a server",
 		Long:                  watchLong,
 		Example:               "  mcpsplice watch --json https://example.com/mcp file:///README.md",
+		SuggestFor:            []string{"subscribe", "listen"},
 		DisableFlagsInUseLine: true,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if o.uris, err = o.check(cmd, args); err != nil {
