@@ -334,7 +334,9 @@ func TestNewsOfAnotherTaskThanIsWaitedFor(t *testing.T) {
 	w := newSlowTask()
 	c := toTasks(t, w.wire)
 	l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
-	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) { return mcp.RawResult([]byte(`{"by":"session"}`)), nil }
+	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return mcp.RawResult([]byte(`{"by":"session"}`)), nil
+	}
 	for _, id := range []string{"1", "2"} {
 		made := handle(t, c, toolNamed(legacyRev, "x", `,"task":{}`), mcp.NoCaller{})
 		answer(receive(t, "the call", w.creating), `{"task":{"taskId":"`+id+`","status":"working"}}`)
