@@ -21,6 +21,9 @@ type Event struct {
 	Lost int
 }
 
+// size returns what an event counts: servers may make up methods of any length.
+func (e *Event) size() int { return len(e.Method) + len(e.Params) }
+
 // Resynced is the method of an event that stands for changes that may have been
 // missed: the connection was lost, and is there again. Whoever keeps a copy of
 // something should get it anew.
@@ -34,7 +37,7 @@ func (e *Event) URI() string {
 }
 
 // MaxEvents is how many events wait for a subscriber, and MaxEventBytes how large
-// their params are together. Of more the oldest are dropped, and the next one says
+// their methods and params are together. Of more the oldest are dropped, and the next one says
 // how many ([Event].Lost). A change that waits already is not put in again.
 const (
 	MaxEvents     = 256
@@ -47,7 +50,7 @@ type queue struct {
 
 	mu     sync.Mutex
 	events []Event // guarded by mu, like what follows
-	bytes  int     // of their params
+	bytes  int     // of their methods and params
 	lost   int     // events dropped since the last one in events, if that is empty
 }
 
@@ -62,7 +65,7 @@ func (q *queue) put(n *mcp.Notification) {
 		return
 	}
 	e.Params = bytes.Clone(e.Params)
-	for len(q.events) > 0 && (len(q.events) >= MaxEvents || q.bytes+len(e.Params) > MaxEventBytes) {
+	for len(q.events) > 0 && (len(q.events) >= MaxEvents || q.bytes+e.size() > MaxEventBytes) {
 		q.lost += 1 + q.events[0].Lost
 		q.remove()
 		if len(q.events) > 0 {
@@ -72,7 +75,7 @@ func (q *queue) put(n *mcp.Notification) {
 	}
 	e.Lost, q.lost = q.lost, 0
 	q.events = append(q.events, e)
-	q.bytes += len(e.Params)
+	q.bytes += e.size()
 	q.signal()
 }
 
@@ -89,7 +92,7 @@ func (q *queue) holds(e *Event) bool {
 
 // remove removes the first event. q.mu is held.
 func (q *queue) remove() {
-	q.bytes -= len(q.events[0].Params)
+	q.bytes -= q.events[0].size()
 	q.events = slices.Delete(q.events, 0, 1)
 }
 

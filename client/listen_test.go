@@ -484,6 +484,11 @@ func TestSlowSubscriberIsTold(t *testing.T) {
 		server.tell(mcp.NotificationToolsListChanged, `{}`)
 		server.tell("vendor/large", `{"x":"`+string(append(large, make([]byte, client.MaxEventBytes)...))+`"}`)
 		expect(t, s, "vendor/large after 1")
+		long := "vendor/" + string(large)
+		for range 6 {
+			server.tell(long, `{}`)
+		}
+		expect(t, s, long+" after 3", long, long)
 	})
 }
 

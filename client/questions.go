@@ -45,7 +45,6 @@ func (d *dialogue) answer(ctx context.Context, result *mcp.Result) error {
 	if err != nil {
 		return err
 	}
-	d.next = *d.req
 	d.next.Params = jsonrpc.Edited(&d.req.Params,
 		jsonrpc.Edit{Name: "inputResponses", Value: responses}, jsonrpc.Edit{Name: "requestState", Value: state})
 	return nil

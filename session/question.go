@@ -29,6 +29,10 @@ type question struct {
 	carried []int64 // ids of the calls that it was put on
 }
 
+// size returns how many bytes the question counts: servers may make up methods of any
+// length.
+func (q *question) size() int { return len(q.req.Method) + len(q.req.Params.Raw()) }
+
 // Asked takes a request of the server. On is as for [Client.Notified]. It does
 // not wait: the answer is sent when it is there.
 func (c *Client) Asked(ctx context.Context, m *jsonrpc.Message, on *inflight.Call) {
@@ -59,7 +63,7 @@ func (c *Client) TakeUp(m *jsonrpc.Message) (put func(ctx context.Context, on *i
 // the call on whose stream it came, nil if it came on none.
 func (c *Client) assign(ctx context.Context, q *question, on *inflight.Call) {
 	id := mcp.RelatedTask(&q.req.Params)
-	if id == "" || !c.tasks.awaits(about{id: id}, len(q.req.Params.Raw()), func() { c.assignNow(ctx, q, on, id) }) {
+	if id == "" || !c.tasks.awaits(about{id: id}, q.size(), func() { c.assignNow(ctx, q, on, id) }) {
 		c.assignNow(ctx, q, on, id)
 	}
 }
@@ -95,7 +99,7 @@ func (c *Client) assignNow(ctx context.Context, q *question, on *inflight.Call, 
 func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 	q.era = on.Request.Meta.Revision.Era()
 	q.carried = append(q.carried, on.ID)
-	return on.Ask(len(q.req.Params.Raw()), func(askCtx context.Context, caller mcp.Caller) {
+	return on.Ask(q.size(), func(askCtx context.Context, caller mcp.Caller) {
 		result, err := q.put(askCtx, caller)
 		if err == nil {
 			c.answeredByTask(q.req, &result, on)

@@ -317,6 +317,26 @@ func TestQuestionsThatOutliveTheirCallAreAnswered(t *testing.T) {
 	}
 }
 
+// TestQuestionsOfLongMethodsAreBounded: a method counts as the params do.
+func TestQuestionsOfLongMethodsAreBounded(t *testing.T) {
+	w, started := held()
+	c := connected(t, w, asksEverything)
+	l := newListener()
+	l.ask = func(ctx context.Context, _ *mcp.Request) (mcp.Result, error) {
+		<-ctx.Done()
+		return mcp.Result{}, ctx.Err()
+	}
+	r := handle(t, c, toolCall(legacyMeta("a", "")), l)
+	receive(t, "the call", started)
+	for _, id := range []string{"1", "2", "3"} {
+		c.Asked(t.Context(), ask(t, id, "vendor/"+strings.Repeat("x", inflight.MaxQueuedBytes*2/5)), nil)
+	}
+	if got := w.all("reply"); !slices.Equal(got, []string{"reply 3 error -32601"}) {
+		t.Errorf("answered %q", got)
+	}
+	r.stop()
+}
+
 func TestWithdrawnQuestionIsNotAnswered(t *testing.T) {
 	withdrawal := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}`
 	for _, when := range []string{"before it was put", "while it is open", "when it has just come"} {

@@ -328,6 +328,39 @@ func testNewsForWhoWaits(t *testing.T, listens bool) {
 	}
 }
 
+// TestNewsOfAnotherTaskThanIsWaitedFor comes by the client's session, and what that task
+// asks as well.
+func TestNewsOfAnotherTaskThanIsWaitedFor(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+	l.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
+		return mcp.RawResult([]byte(`{"by":"session"}`)), nil
+	}
+	for _, id := range []string{"1", "2"} {
+		made := handle(t, c, toolNamed(legacyRev, "x", `,"task":{}`), mcp.NoCaller{})
+		answer(receive(t, "the call", w.creating), `{"task":{"taskId":"`+id+`","status":"working"}}`)
+		<-made.done
+	}
+	other := newListener()
+	waits := handle(t, c, of("a", mcp.MethodTaskResult, `{"taskId":"2"}`), other)
+	waiting := receive(t, "the wait", w.waiting)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"1"}}`), nil)
+	if got := receive(t, "a notification", l.got); got != `notifications/tasks/status {"taskId":"1"}` {
+		t.Errorf("told %s", got)
+	}
+	c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"1"}}}}`), nil)
+	if got := w.await(t, 1, "reply"); got[0] != `reply 1 {"by":"session"}` {
+		t.Errorf("answered %q", got)
+	}
+	answer(waiting, final)
+	<-waits.done
+	r.stop()
+	if got := other.told(); len(got) > 0 {
+		t.Errorf("by the wait it was told %q", got)
+	}
+}
+
 // TestProgressOfATaskComesWithItsResult: to a legacy client's wait for a result belongs
 // the progress of the call that made the task, whose token it has not given again.
 func TestProgressOfATaskComesWithItsResult(t *testing.T) {

@@ -82,9 +82,10 @@ func (qs *taskQuestions) takeBack(asked []inputRequest) {
 	}
 }
 
-// putNew puts the questions to the client that are new.
+// putNew puts the questions to the client that are new. One for a page that its user is
+// being asked to open waits for the answer, which is its own as well.
 func (qs *taskQuestions) putNew(ctx context.Context, t *taskWait, asked []inputRequest) error {
-	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[r.key] != nil })
+	asked = slices.DeleteFunc(asked, func(r inputRequest) bool { return qs.seen[r.key] != nil || qs.asks(r.page) })
 	t.d.pages.answer(asked)
 	capabilities := t.d.c.session.capabilitiesOfClient()
 	for i := range asked {
@@ -93,11 +94,24 @@ func (qs *taskQuestions) putNew(ctx context.Context, t *taskWait, asked []inputR
 		}
 	}
 	for i := range asked {
+		if asked[i].answer == nil && twin(asked, i) != nil {
+			continue
+		}
 		if err := qs.put(ctx, t, &taskQuestion{inputRequest: asked[i]}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// asks reports whether the user is being asked to open a page.
+func (qs *taskQuestions) asks(page string) bool {
+	for _, q := range qs.seen {
+		if page != "" && q.page == page && q.answer == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // put puts a question to the client, unless it has been answered before.

@@ -314,6 +314,52 @@ func TestAnswersThatATaskDoesNotGet(t *testing.T) {
 	}
 }
 
+// TestPageThatATaskAsksForTwice is opened once, and both questions are answered at once.
+func TestPageThatATaskAsksForTwice(t *testing.T) {
+	const question = `{"method":"elicitation/create","params":{"mode":"url","url":"https://a"}}`
+	for name, states := range map[string][]string{
+		"at once":     {asking(`"a":` + question + `,"b":` + question)},
+		"one by one":  {asking(`"a":` + question), asking(`"a":` + question + `,"b":` + question)},
+		"one is gone": {asking(`"a":` + question + `,"b":` + question), asking(`"b":` + question)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &tasker{created: working, states: states}
+				s.update = func() error {
+					s.states = []string{done}
+					return nil
+				}
+				server, c := callTask(t, s, `{"name":"t"}`)
+				m := scan(t, <-c.out)
+				time.Sleep(time.Minute) // in which the task is looked at again
+				if name == "one is gone" { // its question is taken back, and the other one put, in any order
+					first, second := scan(t, <-c.out), scan(t, <-c.out)
+					if m = second; second.ID.IsZero() {
+						m = first
+					}
+				}
+				if len(c.out) > 0 {
+					t.Errorf("sent %s", <-c.out)
+				}
+				server.Answered(scan(t, `{"jsonrpc":"2.0","id":`+m.ID.String()+`,"result":{"action":"accept"}}`))
+				if got := <-c.done; got != `{"content":[],"n":1.0}` {
+					t.Errorf("got %s", got)
+				}
+				got := strings.Join(s.about(), " ")
+				for _, key := range []string{"a", "b"} {
+					if wanted := key == "b" || name != "one is gone"; strings.Contains(got, `"`+key+`":{"action":"accept"}`) != wanted {
+						t.Errorf("the server got %s", got)
+					}
+				}
+				if len(s.about()) != 1 {
+					t.Errorf("the server got %s", got)
+				}
+				server.Close()
+			})
+		})
+	}
+}
+
 // TestPageOfATask: the client is told when the task is over for which its user went
 // there.
 func TestPageOfATask(t *testing.T) {

@@ -277,6 +277,54 @@ func TestClientsWithCallsInFlight(t *testing.T) {
 	}
 }
 
+// TestWhetherSomethingHasComeForACall: before its response, which nobody waits to see
+// delivered.
+func TestWhetherSomethingHasComeForACall_P2(t *testing.T) {
+	notify := func(call *inflight.Call) { call.Notify(&mcp.Notification{Method: mcp.NotificationMessage}) }
+	respond := func(call *inflight.Call) { call.Reply(&jsonrpc.Message{}) }
+	ask := func(call *inflight.Call) { call.Ask(1, func(context.Context, mcp.Caller) {}) }
+	for name, tt := range map[string]struct {
+		come []func(*inflight.Call)
+		want bool
+	}{
+		"nothing":                       {nil, false},
+		"its response":                  {[]func(*inflight.Call){respond}, false},
+		"a notification":                {[]func(*inflight.Call){notify, respond}, true},
+		"a question":                    {[]func(*inflight.Call){ask, respond}, true},
+		"a notification after it ended": {[]func(*inflight.Call){respond, notify}, false},
+		"a question after it ended":     {[]func(*inflight.Call){respond, ask}, false},
+	} {
+		var calls inflight.Calls
+		call := start(t, &calls, tool("a"))
+		for _, comes := range tt.come {
+			comes(call)
+		}
+		if got := call.Heard(); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestListenCallsOfARetiredConnection end, and none begins; other calls go on.
+func TestListenCallsOfARetiredConnection(t *testing.T) {
+	listen := &mcp.Request{Method: mcp.MethodListen, Meta: mcp.Metadata{Session: "a"}}
+	var calls inflight.Calls
+	listening, calling := start(t, &calls, listen), start(t, &calls, tool("a"))
+	first := &mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: errors.New("retired")}
+	calls.EndListening(first)
+	calls.EndListening(errors.New("again"))
+	if _, err := listening.Wait(t.Context(), mcp.NoCaller{}, 0); err != error(first) {
+		t.Errorf("the listen call ended with %v", err)
+	}
+	if calling.Over() {
+		t.Error("another call has ended")
+	}
+	if _, err := calls.Start(listen); !errors.Is(err, first.Err) || mcp.OutcomeOf(err) != mcp.NotSent {
+		t.Errorf("a later listen call ends with %v", err)
+	}
+	start(t, &calls, tool("a"))
+}
+
 // TestEveryCallEndsOnce_P1 has a peer answer, notify, ask and fall silent at
 // random while callers give up at random.
 func TestEveryCallEndsOnce_P1(t *testing.T) {

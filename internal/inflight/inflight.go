@@ -52,7 +52,7 @@ type Call struct {
 	mu       sync.Mutex
 	inbox    []item // guarded by mu, like what follows
 	prompt   Prompt // takes notifications past the inbox; nil for nobody
-	bytes    int    // of the notifications in inbox
+	bytes    int    // of the notifications in inbox, their methods included
 	finished bool
 	left     bool // Wait has returned without a response
 	heard    bool // something has come before the response
@@ -116,7 +116,7 @@ func (c *Call) Notify(n *mcp.Notification) bool {
 		_ = c.prompt.Notify(context.Background(), n) // see deliver
 		return true
 	}
-	it := item{n: *n, size: len(n.Params.Raw())}
+	it := item{n: *n, size: len(n.Method) + len(n.Params.Raw())} // peers may make up methods of any length
 	c.makeRoom(it.size)
 	c.inbox = append(c.inbox, it)
 	c.bytes += it.size

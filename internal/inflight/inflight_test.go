@@ -100,6 +100,11 @@ func TestInboxIsBounded_B140(t *testing.T) {
 				call.Notify(large(i))
 			}
 		}, 3, 3, `{"i":3`, `{"i":5`},
+		{"bytes of their methods", func(call *inflight.Call) {
+			for i := range 6 {
+				call.Notify(notification(fmt.Sprintf("vendor/%d%s", i, strings.Repeat("x", inflight.MaxQueuedBytes/4)), fmt.Sprintf(`{"i":%d}`, i)))
+			}
+		}, 3, 3, `{"i":3`, `{"i":5`},
 		{"a single one above the limit", func(call *inflight.Call) {
 			call.Notify(message(0))
 			call.Notify(notification(mcp.NotificationMessage, `"`+strings.Repeat("x", 2*inflight.MaxQueuedBytes)+`"`))

@@ -46,6 +46,7 @@ func TestLenientDecoding(t *testing.T) {
 		{`{"n":1.0,"u":2.55e2,"p":6e4,"list":[1.0,2]}`, object{N: 1, U: math.MaxUint8, P: &six, List: []int{1, 2}}, false},
 		{`{"m":[],"o":[ ]}`, object{M: map[string]string{}, O: &object{}}, false},
 		{`{"n":1.0,"list":[],"any":[]}`, object{N: 1, List: []int{}, Any: []any{}}, false},
+		{`{"n":null,"u":1.0,"p":null,"m":null,"o":null,"list":null}`, object{U: 1}, false},
 		{`{"n":1.5}`, object{}, true},
 		{`{"u":256.0}`, object{}, true},
 		{`{"u":-1.0}`, object{}, true},
