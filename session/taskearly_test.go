@@ -174,6 +174,31 @@ func TestNewsOfATaskThatIsNotMade(t *testing.T) {
 	})
 }
 
+// TestNewsOfATaskThatIsFound waits no longer: it is not the one that is being made.
+func TestNewsOfATaskThatIsFound(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+	call := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
+	created := receive(t, "the call", w.creating)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"old"}}`), nil)
+	if got := l.told(); len(got) > 0 {
+		t.Errorf("told %q", got)
+	}
+	if _, err := c.Handle(t.Context(), of("a", mcp.MethodGetTask, `{"taskId":"old"}`), mcp.NoCaller{}); err != nil {
+		t.Fatal(err)
+	}
+	if waiting, _, _ := c.Early(); waiting != 0 {
+		t.Errorf("%d messages wait", waiting)
+	}
+	if got := receive(t, "the news", l.got); got != `notifications/tasks/status {"taskId":"old"}` {
+		t.Errorf("told %q", got)
+	}
+	answer(created, made)
+	<-call.done
+	r.stop()
+}
+
 // TestEarlyMessagesAreBounded: by their number and by their bytes, with room for
 // questions.
 func TestEarlyMessagesAreBounded(t *testing.T) {

@@ -331,7 +331,7 @@ func TestPageThatATaskAsksForTwice(t *testing.T) {
 				}
 				server, c := callTask(t, s, `{"name":"t"}`)
 				m := scan(t, <-c.out)
-				time.Sleep(time.Minute) // in which the task is looked at again
+				time.Sleep(time.Minute)    // in which the task is looked at again
 				if name == "one is gone" { // its question is taken back, and the other one put, in any order
 					first, second := scan(t, <-c.out), scan(t, <-c.out)
 					if m = second; second.ID.IsZero() {
