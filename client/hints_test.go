@@ -178,6 +178,54 @@ func TestCallGivenUpWhileHintsAreLookedUp_P2(t *testing.T) {
 	})
 }
 
+// TestKeptListSaysNothingOfTheServerNow_P2: what the client has kept since before a call
+// was lost is not what its server says after that, whoever asks for it.
+func TestKeptListSaysNothingOfTheServerNow_P2(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var attempts, lists atomic.Int32
+		refuse := make(chan struct{})
+		p := &puppet{handle: func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			switch {
+			case req.Method == mcp.MethodCallTool:
+				attempts.Add(1)
+				return mcp.Result{}, lost(req, mcp.MaybeExecuted, errCrash)
+			case req.Method != mcp.MethodListTools:
+				return mcp.Result{}, errUsual
+			}
+			switch lists.Add(1) {
+			case 1, 2:
+				return mcp.RawResult([]byte(oneTool(idempotent, `,"ttlMs":1000000`))), nil
+			case 3:
+				<-refuse
+				return mcp.Result{}, peerError(`{"code":-32603,"message":"not now"}`)
+			}
+			return mcp.RawResult([]byte(oneTool("", ""))), nil
+		}}
+		c := connect(t, p, nil)
+		list(t, c) // has the client listen
+		synctest.Wait()
+		list(t, c)
+		var running sync.WaitGroup
+		for range 2 {
+			running.Go(func() {
+				if _, err := c.CallTool(t.Context(), "again", nil, nil); !errors.Is(err, errCrash) {
+					t.Errorf("the call ended with %v", err)
+				}
+			})
+			synctest.Wait() // the first one looks, the second one waits for that
+		}
+		list(t, c)
+		if n := lists.Load(); n != 3 {
+			t.Errorf("%d lists: the last one was not kept", n)
+		}
+		close(refuse)
+		running.Wait()
+		if attempts.Load() != 2 || lists.Load() != 4 {
+			t.Errorf("%d attempts, %d lists", attempts.Load(), lists.Load())
+		}
+	})
+}
+
 // TestHintsAreThoseOfTheCaller: who is asked for a list is who is called.
 func TestHintsAreThoseOfTheCaller_P2(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -723,70 +723,51 @@ func TestNewsOfAnAwaitedTask(t *testing.T) {
 	}
 }
 
-// TestToolWhoseTaskFailsMustStillBeOne: its server has shown that by making the task, and
-// is not asked again in vain.
-func TestToolWhoseTaskFailsMustStillBeOne(t *testing.T) {
-	w := newWire(func(call *inflight.Call, method, params string) {
-		if method == mcp.MethodListTools || method == mcp.MethodTaskResult {
-			refuse(call, jsonrpc.CodeInternalError)
-			return
-		}
-		tasking(call, method, params)
-	})
-	c := toTasks(t, w)
-	for range 2 {
-		if _, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{}); codeOf(err) != jsonrpc.CodeInternalError {
-			t.Errorf("got %v", err)
-		}
-	}
-	var tasks int
-	calls := w.all(mcp.MethodCallTool)
-	for _, call := range calls {
-		if strings.Contains(call, `"task":{`) {
-			tasks++
-		}
-	}
-	if len(calls) != 3 || tasks != 2 {
-		t.Errorf("called %q", calls)
-	}
-}
-
-// TestCallersPanicEndsTheCall: whoever recovers it finds nothing running that belongs to
-// the call, and nothing that waits for it.
-func TestCallersPanicEndsTheCall(t *testing.T) {
-	for _, created := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w := newSlowTask()
-			c := toTasks(t, w.wire)
-			l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
-			defer r.stop()
-			recovered := make(chan any)
-			go func() {
-				defer func() { recovered <- recover() }()
-				req := toolNamed(modernRev, "must", "")
-				req.Meta.Session = "a"
-				_, _ = c.Handle(t.Context(), req, panicking{})
-			}()
-			call := <-w.creating
-			if created {
-				answer(call, made)
-				<-w.waiting
+// TestToolThatWasCalledAsATaskIsOneAgain: its server has shown that it must be, whatever
+// came of it, and is not asked again in vain.
+func TestToolThatWasCalledAsATaskIsOneAgain(t *testing.T) {
+	for name, tt := range map[string]struct {
+		serve func(call *inflight.Call, method string, task bool) bool
+		code  int
+	}{
+		"a task that fails": {func(call *inflight.Call, method string, _ bool) bool {
+			if method == mcp.MethodTaskResult {
+				refuse(call, jsonrpc.CodeInternalError)
 			}
-			began := time.Now()
-			c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, call.ID)), nil)
-			if got := <-recovered; got != "no" || time.Since(began) > 0 {
-				t.Errorf("created %t: recovered %v after %v", created, got, time.Since(began))
+			return method == mcp.MethodTaskResult
+		}, jsonrpc.CodeInternalError},
+		"no task after all": {func(call *inflight.Call, method string, task bool) bool {
+			if task {
+				answer(call, `{"content":[]}`)
 			}
-			c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"another"}}`), nil)
-			synctest.Wait()
-			if got := l.told(); len(got) != 1 {
-				t.Errorf("created %t: told %q", created, got)
+			return task
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWire(func(call *inflight.Call, method, params string) {
+				switch {
+				case method == mcp.MethodListTools:
+					refuse(call, jsonrpc.CodeInternalError)
+				case !tt.serve(call, method, strings.Contains(params, `"task":{`)):
+					tasking(call, method, params)
+				}
+			})
+			c := toTasks(t, w)
+			for range 2 {
+				if _, err := c.Handle(t.Context(), toolNamed(modernRev, "must", ""), mcp.NoCaller{}); codeOf(err) != tt.code {
+					t.Errorf("got %v", err)
+				}
+			}
+			var tasks int
+			calls := w.all(mcp.MethodCallTool)
+			for _, call := range calls {
+				if strings.Contains(call, `"task":{`) {
+					tasks++
+				}
+			}
+			if len(calls) != 3 || tasks != 2 {
+				t.Errorf("called %q", calls)
 			}
 		})
 	}
 }
-
-// A panicking caller is one whose code fails.
-type panicking struct{ mcp.NoCaller }
-
-func (panicking) Notify(context.Context, *mcp.Notification) error { panic("no") }

@@ -49,6 +49,13 @@ func (c *Client) Early() (waiting, size, going int) {
 	return len(c.tasks.waiting), c.tasks.size, len(c.tasks.going)
 }
 
+// Know has a task be known, and not yet go on what has waited for that.
+func (c *Client) Know(id, owner string) {
+	c.tasks.mu.Lock()
+	defer c.tasks.mu.Unlock()
+	c.tasks.add(&knownTask{id: id, owner: owner})
+}
+
 // LateStep is how long a call waits at a time for late log messages, LateWait how long in
 // all, and MaxVain how many do so in vain.
 const (

@@ -142,6 +142,34 @@ func TestNothingOvertakesWhatHasWaited(t *testing.T) {
 	}
 }
 
+// TestNothingOvertakesWhatStillWaits: nor in the moment between when it is known whose a
+// task is and when what has waited for that goes on.
+func TestNothingOvertakesWhatStillWaits(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	meta := mcp.Metadata{Revision: legacyRev, Session: "a"}
+	l, r := listen(t, c, meta, mcp.Filter{Session: true})
+	call := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
+	created := receive(t, "the call", w.creating)
+	said := func(n int) {
+		c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"1","pollInterval":%d}}`, n)), nil)
+	}
+	said(1)
+	c.Know("1", meta.ClientKey())
+	said(2)
+	if waiting, _, _ := c.Early(); waiting != 2 {
+		t.Errorf("%d messages wait", waiting)
+	}
+	answer(created, made)
+	<-call.done
+	for _, want := range []string{"1", "2"} {
+		if got := receive(t, "news", l.got); !strings.HasSuffix(got, `"pollInterval":`+want+`}`) {
+			t.Errorf("told %s, want %s", got, want)
+		}
+	}
+	r.stop()
+}
+
 // TestNewsOfATaskThatIsNotMade waits no longer than for the calls that may be making it,
 // and than a while.
 func TestNewsOfATaskThatIsNotMade(t *testing.T) {
@@ -172,6 +200,31 @@ func TestNewsOfATaskThatIsNotMade(t *testing.T) {
 		<-call.done
 		told(1)
 	})
+}
+
+// TestNewsOfATaskThatIsFound waits no longer: it is not the one that is being made.
+func TestNewsOfATaskThatIsFound(t *testing.T) {
+	w := newSlowTask()
+	c := toTasks(t, w.wire)
+	l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+	call := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x","task":{}}`), mcp.NoCaller{})
+	created := receive(t, "the call", w.creating)
+	c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"old"}}`), nil)
+	if got := l.told(); len(got) > 0 {
+		t.Errorf("told %q", got)
+	}
+	if _, err := c.Handle(t.Context(), of("a", mcp.MethodGetTask, `{"taskId":"old"}`), mcp.NoCaller{}); err != nil {
+		t.Fatal(err)
+	}
+	if waiting, _, _ := c.Early(); waiting != 0 {
+		t.Errorf("%d messages wait", waiting)
+	}
+	if got := receive(t, "the news", l.got); got != `notifications/tasks/status {"taskId":"old"}` {
+		t.Errorf("told %q", got)
+	}
+	answer(created, made)
+	<-call.done
+	r.stop()
 }
 
 // TestEarlyMessagesAreBounded: by their number and by their bytes, with room for

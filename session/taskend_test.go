@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -91,3 +92,43 @@ func TestTaskThatCannotBeLookedAtFromHere(t *testing.T) {
 		server.Close()
 	})
 }
+
+// TestCallersPanicEndsTheCall: whoever recovers it finds nothing running that belongs to
+// the call, and nothing that waits for it.
+func TestCallersPanicEndsTheCall(t *testing.T) {
+	for _, created := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newSlowTask()
+			c := toTasks(t, w.wire)
+			l, r := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: "a"}, mcp.Filter{Session: true})
+			defer r.stop()
+			recovered := make(chan any)
+			go func() {
+				defer func() { recovered <- recover() }()
+				req := toolNamed(modernRev, "must", "")
+				req.Meta.Session = "a"
+				_, _ = c.Handle(t.Context(), req, panicking{})
+			}()
+			call := <-w.creating
+			if created {
+				answer(call, made)
+				<-w.waiting
+			}
+			began := time.Now()
+			c.Notified(scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%d,"progress":1}}`, call.ID)), nil)
+			if got := <-recovered; got != "no" || time.Since(began) > 0 {
+				t.Errorf("created %t: recovered %v after %v", created, got, time.Since(began))
+			}
+			c.Notified(scan(t, `{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{"taskId":"another"}}`), nil)
+			synctest.Wait()
+			if got := l.told(); len(got) != 1 {
+				t.Errorf("created %t: told %q", created, got)
+			}
+		})
+	}
+}
+
+// A panicking caller is one whose code fails.
+type panicking struct{ mcp.NoCaller }
+
+func (panicking) Notify(context.Context, *mcp.Notification) error { panic("no") }
