@@ -22,32 +22,19 @@ func (m *Memory) bound(s *memStream) {
 	for len(s.events) > 1 && s.bytes > o.StreamBytes {
 		m.pushOut(s.events[0], "StreamBytes", o.StreamBytes)
 	}
-	newest := s.events[len(s.events)-1]
-	for s.session.bytes > o.SessionBytes {
-		e := s.session.oldest(newest)
-		if e == nil {
-			break
-		}
-		m.pushOut(e, "SessionBytes", o.SessionBytes)
+	newest := s.session.events.last
+	for s.session.bytes > o.SessionBytes && s.session.events.first != newest {
+		m.pushOut(s.session.events.first.value, "SessionBytes", o.SessionBytes)
 	}
-	for m.bytes > o.Bytes && m.events.first.value != newest {
-		m.pushOut(m.events.first.value, "Bytes", o.Bytes)
-	}
-}
-
-// oldest returns the oldest event of a session except newest, nil if there is no
-// other.
-func (s *memSession) oldest(newest *memEvent) *memEvent {
-	var oldest *memEvent
-	for _, stream := range s.streams {
-		if len(stream.events) == 0 || stream.events[0] == newest {
-			continue
+	m.ranks.update(s.session)
+	for m.bytes > o.Bytes {
+		most := m.ranks.most(newest)
+		if most == nil {
+			return
 		}
-		if e := stream.events[0]; oldest == nil || e.order < oldest.order {
-			oldest = e
-		}
+		m.pushOut(most.events.first.value, "Bytes", o.Bytes)
+		m.ranks.update(most)
 	}
-	return oldest
 }
 
 // pushOut pushes out an event, which is the oldest of its stream. A finished
@@ -55,7 +42,7 @@ func (s *memSession) oldest(newest *memEvent) *memEvent {
 func (m *Memory) pushOut(e *memEvent, limit string, value int) {
 	s := e.stream
 	s.limit = fmt.Sprintf("%s of %d", limit, value)
-	m.events.remove(e.place)
+	s.session.events.remove(e.place)
 	m.count(e, -1)
 	s.events[0] = nil
 	s.events = s.events[1:]

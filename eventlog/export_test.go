@@ -4,8 +4,10 @@ package eventlog
 func (m *Memory) Size() (bytes, events, sessions int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for n := m.events.first; n != nil; n = n.next {
-		events++
+	for _, s := range m.sessions {
+		for n := s.events.first; n != nil; n = n.next {
+			events++
+		}
 	}
 	return m.bytes, events, len(m.sessions)
 }

@@ -27,8 +27,9 @@ type Log interface {
 	// Append adds an event to a stream, makes the stream if there is none,
 	// and returns the event's number: above those before it in the stream, and
 	// above 0. It keeps no part of data. It never waits for readers. What a
-	// log has no room for pushes out what is oldest. Possible errors are
-	// [ErrFinished] and, for a new stream, a [*LimitError].
+	// log has no room for pushes out what is oldest, of a session that the log
+	// chooses. Possible errors are [ErrFinished] and, for a new stream, a
+	// [*LimitError].
 	Append(ctx context.Context, s Stream, data []byte) (seq uint64, err error)
 
 	// Read returns events of a stream that come right after the one numbered

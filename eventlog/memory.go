@@ -22,8 +22,9 @@ const (
 // Options are the limits of a [Memory]. The zero value is usable.
 //
 // Over a limit of events or bytes the oldest events go first, except the newest
-// of all, which stays whatever its size. Each event counts 64 bytes besides its
-// data.
+// of all, which stays whatever its size. Over Bytes they are those of the session
+// that has the most bytes, so that no session takes what others can resume from.
+// Each event counts 64 bytes besides its data.
 type Options struct {
 	// StreamEvents is how many events are kept of one stream. Default
 	// DefaultStreamEvents.
@@ -38,7 +39,9 @@ type Options struct {
 	// takes the place of the one that was finished first; if none is
 	// finished, there is no further one. Default DefaultSessionStreams.
 	SessionStreams int
-	// Bytes is how many bytes are kept in all. Default DefaultBytes.
+	// Bytes is how many bytes are kept of all sessions. A session that has no more
+	// than Bytes divided by the number of sessions loses nothing to others. Default
+	// DefaultBytes.
 	Bytes int
 	// Keep is how long a finished stream is kept. Default DefaultKeep.
 	Keep time.Duration
@@ -71,7 +74,7 @@ type Memory struct {
 
 	mu       sync.Mutex // guards what follows, and all that hangs on it
 	sessions map[string]*memSession
-	events   list[*memEvent]  // oldest first
+	ranks    ranks
 	finished list[*memStream] // those that were finished first, first
 	appended uint64           // events ever
 	bytes    int              // of events
@@ -81,7 +84,9 @@ type Memory struct {
 // A memSession is what a Memory keeps of a session.
 type memSession struct {
 	streams map[string]*memStream
+	events  list[*memEvent] // of all streams, oldest first
 	bytes   int
+	rank    int // place in Memory.ranks, from 1; 0 for none
 }
 
 // A memStream is a stream in a Memory.
@@ -103,8 +108,8 @@ type memEvent struct {
 	Event
 
 	stream *memStream
-	order  uint64 // in all of the log
-	place  *node[*memEvent]
+	order  uint64           // in all of the log
+	place  *node[*memEvent] // in its session
 }
 
 // NewMemory returns an empty log. Nil options stand for the defaults.
@@ -129,7 +134,7 @@ func (m *Memory) Append(_ context.Context, name Stream, data []byte) (uint64, er
 	s.last++
 	m.appended++
 	e := &memEvent{Event: Event{Seq: s.last, Data: data}, stream: s, order: m.appended}
-	e.place = m.events.push(e)
+	e.place = s.session.events.push(e)
 	s.events = append(s.events, e)
 	m.count(e, 1)
 	m.bound(s)
@@ -303,10 +308,11 @@ func (m *Memory) Drop(_ context.Context, session string) error {
 // forget takes a stream out of the log.
 func (m *Memory) forget(s *memStream) {
 	for _, e := range s.events {
-		m.events.remove(e.place)
+		s.session.events.remove(e.place)
 		m.count(e, -1)
 	}
 	s.events = nil
+	m.ranks.update(s.session)
 	if s.place != nil {
 		m.finished.remove(s.place)
 	}

@@ -20,8 +20,8 @@ import (
 type BackendOptions struct {
 	// MaxCalls is how many calls the backend is given at once, with those that wait for
 	// it to list what they name; of one more the client is told so. Lists and listen
-	// calls do not count, nor do calls while their user is asked something. Default
-	// DefaultMaxCalls.
+	// calls do not count, nor do calls while their user is asked something. One principal
+	// may not have all of them (MaxShare). Default DefaultMaxCalls.
 	MaxCalls int
 }
 
@@ -31,16 +31,14 @@ type backend struct {
 	id       uint64 // like no other's of the gateway
 	name     string
 	handler  mcp.Handler
-	maxCalls int
+	calls    *shared         // in flight
+	listings *shared         // in flight, or waiting for that
 	ctx      context.Context // ends when it is removed
 	cancel   context.CancelFunc
 	asking   chan struct{} // holds one for each list that it is asked for
 
-	calls   atomic.Int64 // in flight
-	refused atomic.Int64 // over maxCalls
+	refused atomic.Int64 // calls over a limit
 	ailing  atomic.Bool  // state is Degraded
-
-	listings int // in flight, or waiting for that; guarded by Gateway.mu
 
 	mu      sync.Mutex
 	state   State // guarded by mu, like what follows
@@ -54,49 +52,39 @@ type backend struct {
 
 func newBackend(ctx context.Context, name string, handler mcp.Handler, opts *BackendOptions) *backend {
 	b := &backend{
-		name: name, handler: handler, maxCalls: DefaultMaxCalls, asking: make(chan struct{}, MaxListings),
-		state: Untried, since: time.Now(),
+		name: name, handler: handler, asking: make(chan struct{}, MaxListings),
+		listings: newShared(MaxListings + MaxWaitingListings),
+		state:    Untried, since: time.Now(),
 	}
-	if opts != nil {
-		b.maxCalls = orDefault(opts.MaxCalls, DefaultMaxCalls)
+	if opts == nil {
+		opts = new(BackendOptions)
 	}
+	b.calls = newShared(orDefault(opts.MaxCalls, DefaultMaxCalls))
 	b.ctx, b.cancel = context.WithCancel(ctx)
 	return b
 }
 
 // give gives the backend a client's request.
 func (b *backend) give(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
-	if n, ok := b.enter(); !ok {
-		return mcp.Result{}, b.full(req.Method, n)
+	if err := b.enter(req.Method, req.Meta.Principal); err != nil {
+		return mcp.Result{}, err
 	}
-	defer b.calls.Add(-1)
+	defer b.calls.leave(req.Meta.Principal)
 	if mcp.NeedsUser(req.Meta.Capabilities) {
-		caller = &pausing{relay{caller}, b}
+		caller = &pausing{relay{caller}, b.calls, req.Meta.Principal}
 	}
 	return b.handler.Handle(ctx, req, caller)
 }
 
-// full refuses a call of a backend that has n, and counts that.
-func (b *backend) full(method string, n int64) error {
+// enter counts a call of a principal, until it leaves b.calls, or returns and counts why
+// there may be none.
+func (b *backend) enter(method string, who mcp.Principal) error {
+	full := b.calls.enter(who)
+	if full == nil {
+		return nil
+	}
 	b.refused.Add(1)
-	return &mcp.CallError{
-		Method: method, Kind: mcp.LimitExceeded, Limit: "MaxCalls", Outcome: mcp.NotSent,
-		Public: fmt.Sprintf("%d calls of backend %q are in flight, the limit is %d", n, b.name, b.maxCalls),
-	}
-}
-
-// enter counts a call, unless there are as many as there may be, and returns how many
-// there were.
-func (b *backend) enter() (n int64, ok bool) {
-	for {
-		n = b.calls.Load()
-		if n >= int64(b.maxCalls) {
-			return n, false
-		}
-		if b.calls.CompareAndSwap(n, n+1) {
-			return n, true
-		}
-	}
+	return full.over(method, "MaxCalls", fmt.Sprintf("calls of backend %q are in flight", b.name))
 }
 
 // errPanicked is the error of a request of ours whose handler has panicked.

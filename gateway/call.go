@@ -250,11 +250,11 @@ func (g *Gateway) notified(ctx context.Context, req *mcp.Request) error {
 			defer g.running.Done()
 			ctx, cancel := context.WithTimeout(b.ctx, g.opts.ListBudget)
 			defer cancel()
-			if n, ok := b.enter(); !ok {
-				g.opts.Logger.Debug("a notification is not passed on", "backend", b.name, "err", b.full(copied.Method, n))
+			if err := b.enter(copied.Method, copied.Meta.Principal); err != nil {
+				g.opts.Logger.Debug("a notification is not passed on", "backend", b.name, "err", err)
 				return
 			}
-			defer b.calls.Add(-1)
+			defer b.calls.leave(copied.Meta.Principal)
 			_, err := b.ask(ctx, copied, mcp.NoCaller{})
 			b.ended(g.opts.Logger, copied.Method, err)
 		}()

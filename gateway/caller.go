@@ -32,13 +32,14 @@ func (r relay) Lend(free func()) {
 // may take minutes, and how many may be asked is limited where they are.
 type pausing struct {
 	relay
-	backend *backend
+	calls *shared
+	who   mcp.Principal
 }
 
 // Ask implements [mcp.Caller].
 func (p *pausing) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	p.backend.calls.Add(-1)
-	defer p.backend.calls.Add(1)
+	p.calls.leave(p.who)
+	defer p.calls.comeBack(p.who)
 	return p.relay.Ask(ctx, req)
 }
 

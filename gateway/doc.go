@@ -23,7 +23,8 @@
 // A backend that is dead or slow takes no other one's features away and delays no list
 // for longer than a budget ([Options.ListBudget]); what is known of it from before is
 // shown in the meantime. What comes later is announced as a change of the list.
-// [Gateway.Status] tells which backends are in trouble, and why.
+// [Gateway.Status] tells which backends are in trouble, and why. No principal can take
+// all calls of a backend, or all listen calls, from the others ([MaxShare]).
 //
 // # What passes
 //

@@ -69,14 +69,11 @@ func (g *Gateway) newest(v *view, b *backend, k kind, meta *mcp.Metadata) *fligh
 
 // launch begins a flight. g.mu is held.
 func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
-	switch {
-	case g.closed || b.ctx.Err() != nil:
+	if g.closed || b.ctx.Err() != nil {
 		f.err = closed(methods[k])
-	case b.listings >= MaxListings+MaxWaitingListings:
-		f.err = &mcp.CallError{
-			Method: methods[k], Kind: mcp.LimitExceeded, Limit: "MaxWaitingListings", Outcome: mcp.NotSent,
-			Public: fmt.Sprintf("%d lists of backend %q wait to be asked for, the limit is %d", b.listings-MaxListings, b.name, MaxWaitingListings),
-		}
+	} else if full := b.listings.enter(f.meta.Principal); full != nil {
+		many := fmt.Sprintf("lists of backend %q are asked for, or wait for that", b.name)
+		f.err = full.over(methods[k], "MaxWaitingListings", many)
 	}
 	if f.err != nil {
 		close(f.done)
@@ -89,7 +86,6 @@ func (g *Gateway) launch(f *flight, v *view, b *backend, k kind) {
 	if k != discovery {
 		f.changes = e.changes[k]
 	}
-	b.listings++
 	g.running.Go(func() { g.fly(f, v, b, k) })
 }
 
@@ -117,7 +113,7 @@ func (g *Gateway) land(f *flight, v *view, b *backend, k kind) (t *trouble) {
 	} else {
 		b.answered(k)
 	}
-	b.listings--
+	b.listings.leave(f.meta.Principal)
 	if e := v.entries[b]; e != nil {
 		if f.list != nil && f.list.life > 0 && e.changes[k] == f.changes {
 			f.until = f.began.Add(f.list.life)

@@ -43,8 +43,8 @@ type Options struct {
 	// beyond that those are forgotten that were not used for longest. Defaults DefaultMaxViews, DefaultMaxKept.
 	MaxViews int
 	MaxKept  int
-	// MaxListens is how many calls of subscriptions/listen there may be. Default
-	// DefaultMaxListens.
+	// MaxListens is how many calls of subscriptions/listen there may be, of which one
+	// principal may not have all (MaxShare). Default DefaultMaxListens.
 	MaxListens int
 	Logger     *slog.Logger // nil for silence
 }
@@ -61,7 +61,7 @@ const (
 )
 
 // Bounds of what can be added, of how many lists a backend is asked for at once, and of
-// how many more wait for that.
+// how many more wait for that, of which one principal may not have all (MaxShare).
 const (
 	MaxBackends        = 1000
 	MaxBackendName     = 256 // bytes
@@ -75,10 +75,10 @@ type Gateway struct {
 	opts    Options
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
+	listens *shared        // calls
 	running sync.WaitGroup // goroutines, and listen calls
 
-	ticks   atomic.Int64 // counts uses of views
-	listens atomic.Int64
+	ticks atomic.Int64 // counts uses of views
 
 	mu        sync.RWMutex
 	closed    bool             // guarded by mu, like what follows
@@ -101,6 +101,7 @@ func New(opts *Options) *Gateway {
 		opts:  opts.withDefaults(),
 		views: make(map[string]*view), listeners: make(map[*listener]struct{}), conflicts: make(map[Conflict]struct{}),
 	}
+	g.listens = newShared(g.opts.MaxListens)
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
 }

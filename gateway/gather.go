@@ -94,8 +94,8 @@ func (g *Gateway) learnLate(ctx context.Context, v *view, req *mcp.Request, k ki
 			if l, _ := g.fresh(v, b, k); l != nil || !only(b) {
 				continue
 			}
-			if calls, ok := b.enter(); !ok {
-				if !yield(b, b.full(req.Method, calls)) {
+			if err := b.enter(req.Method, req.Meta.Principal); err != nil {
+				if !yield(b, err) {
 					return
 				}
 				continue
@@ -103,7 +103,7 @@ func (g *Gateway) learnLate(ctx context.Context, v *view, req *mcp.Request, k ki
 			f := g.newest(v, b, k, &req.Meta)
 			n++
 			waiting.Go(func() {
-				defer b.calls.Add(-1)
+				defer b.calls.leave(req.Meta.Principal)
 				select {
 				case <-f.done:
 					landed <- b

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -45,14 +44,11 @@ func (g *Gateway) listen(ctx context.Context, req *mcp.Request, caller mcp.Calle
 	if err != nil {
 		return mcp.Result{}, err
 	}
-	n := g.listens.Add(1)
-	defer g.listens.Add(-1)
-	if n > int64(g.opts.MaxListens) {
-		return mcp.Result{}, &mcp.CallError{
-			Method: req.Method, Kind: mcp.LimitExceeded, Limit: "MaxListens", Outcome: mcp.NotSent,
-			Public: fmt.Sprintf("%d listen calls are open, the limit is %d", n-1, g.opts.MaxListens),
-		}
+	who := req.Meta.Principal
+	if full := g.listens.enter(who); full != nil {
+		return mcp.Result{}, full.over(req.Method, "MaxListens", "listen calls are open")
 	}
+	defer g.listens.leave(who)
 	if !g.start() {
 		return mcp.Result{}, closed(req.Method)
 	}

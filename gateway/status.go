@@ -25,7 +25,7 @@ type Status struct {
 	Reason  string    // why it is degraded; may hold what clients are not to be told
 	Since   time.Time // of the state
 	Calls   int       // in flight, but for those whose user is being asked
-	Refused int64     // calls over MaxCalls so far
+	Refused int64     // calls over MaxCalls or MaxShare so far
 }
 
 // String returns the status as one line, without what terminals would act upon.
@@ -53,7 +53,7 @@ func (g *Gateway) Status() []Status {
 		b.mu.Lock()
 		all[i] = Status{
 			Backend: b.name, State: b.state, Reason: b.reason, Since: b.since,
-			Calls: int(b.calls.Load()), Refused: b.refused.Load(),
+			Calls: b.calls.inUse(), Refused: b.refused.Load(),
 		}
 		b.mu.Unlock()
 	}
