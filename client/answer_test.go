@@ -428,13 +428,21 @@ func TestCloseEndsCallsWhoseUserIsAsked_P1(t *testing.T) {
 		})
 		return s
 	}
+	idle := func() *station {
+		s := newStation(mcp.Modern)
+		s.ask(func(context.Context, *mcp.Request, mcp.Caller) (mcp.Result, error) {
+			return needs(`"requestState":"s"`), nil
+		})
+		return s
+	}
 	for _, tt := range []struct {
 		name    string
 		server  func() *station
 		answers bool
-		closed  bool // the error tells that the client was closed
+		closed  bool // the error tells that the client was closed, when its server had answered
 	}{
 		{"in a round", asks(mcp.Modern), false, true},
+		{"between rounds", idle, false, true},
 		{"in the call", asks(mcp.Legacy), false, false},
 		{"before it", required, false, true},
 		{"at the page", required, true, true},
@@ -459,7 +467,8 @@ func TestCloseEndsCallsWhoseUserIsAsked_P1(t *testing.T) {
 				defer cancel()
 				select {
 				case err := <-ended:
-					if took := time.Since(began); took > 0 || errors.Is(err, mcp.ErrClosed) != tt.closed || err == nil {
+					answered := mcp.OutcomeOf(err) == mcp.Answered
+					if took := time.Since(began); took > 0 || errors.Is(err, mcp.ErrClosed) != tt.closed || answered != tt.closed || err == nil {
 						t.Errorf("after %v: %v", took, err)
 					}
 				case <-ctx.Done():

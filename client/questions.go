@@ -95,10 +95,12 @@ func (d *dialogue) respond(ctx context.Context, questions []*question) error {
 	if len(questions) > 0 {
 		return d.ask(ctx, unanswered)
 	}
-	if !sleep(ctx, d.idle.grow(d.caller.clock.most(maxRetryWait)), d.client.ctx.Done()) {
-		return givenUp(ctx, d.req.Method, mcp.Answered, nil)
+	waiting, done := d.client.untilClosed(ctx)
+	defer done()
+	if sleep(waiting, d.idle.grow(d.caller.clock.most(maxRetryWait)), nil) {
+		return nil
 	}
-	return nil
+	return d.ended(ctx, nil)
 }
 
 // ask has questions answered, all at once.
