@@ -11,7 +11,8 @@ func IsBatch(data []byte) bool {
 	return len(data) > 0 && data[0] == '['
 }
 
-// SplitBatch returns the items of a batch as sub-slices of data. Each is to be
+// SplitBatch returns the items of a batch as sub-slices of data, or copies of those that
+// are a small part of it, so that they can be kept. Each is to be
 // scanned for itself: it succeeds or fails alone, also for what Scan refuses
 // inside the items as bad UTF-8 or nesting. The error is a [*MessageError]: data
 // is no valid JSON or no array, is empty, or holds more than [MaxBatch] items.
@@ -19,6 +20,11 @@ func SplitBatch(data []byte) ([][]byte, error) {
 	items, err := splitBatch(data)
 	if err != nil {
 		return nil, refusal(err)
+	}
+	for i, item := range items {
+		if isSmallIn(len(item), data) {
+			items[i] = bytes.Clone(item)
+		}
 	}
 	return items, nil
 }

@@ -85,9 +85,10 @@ type envelope struct {
 // Scan passes once over data, which holds one message, and fills m. White space
 // and a byte order mark around the message are let through. Scan allocates
 // nothing for a well-formed message of ordinary shape (up to eight members in
-// each indexed object, names without escapes). The error is a [*MessageError];
-// m then holds the kind and the id, as far as they could be read, and nothing
-// else.
+// each indexed object, names without escapes), and m lies in data. A request or
+// notification that is a small part of data gets memory of its own, so that it can be
+// kept. The error is a [*MessageError]; m then holds the kind and the id, as far as they
+// could be read, and nothing else.
 //
 // Refused besides invalid JSON and what is not JSON-RPC 2.0: duplicate members
 // in the message, in params and in params._meta, and more than [MaxMembers]
@@ -119,6 +120,7 @@ func Scan(data []byte, m *Message) error {
 		}
 		return refusal(err)
 	}
+	m.detach(data)
 	return nil
 }
 
