@@ -130,3 +130,11 @@ func DialTrusting(ctx context.Context, address string, config *tls.Config, opts 
 	}
 	return c, nil
 }
+
+// Held returns how many bytes are held for clients to read, with those that are being
+// written.
+func (h *SSEHandler) Held() int {
+	h.unsent.mu.Lock()
+	defer h.unsent.mu.Unlock()
+	return h.unsent.bytes
+}

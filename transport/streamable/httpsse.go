@@ -21,6 +21,7 @@ const (
 	DefaultMaxSSEQueuedTotal = 10_000
 	DefaultMaxSSEQueuedBytes = 256 << 20
 	DefaultMaxSSEUnsent      = 4 << 20
+	DefaultMaxSSEUnsentTotal = 256 << 20
 )
 
 // SSEOptions configure an [SSEHandler]. The zero value is usable.
@@ -48,6 +49,12 @@ type SSEOptions struct {
 	// has more for it has to wait. A single larger message is let in. Default
 	// DefaultMaxSSEUnsent.
 	MaxUnsent int
+	// MaxUnsentTotal is how many bytes wait for all clients to read, those that are
+	// being written among them. Whoever has more for a client has to wait if that
+	// would have more than three times what is left: so clients that do not read
+	// leave something to the others, and of these each has a message more than all
+	// that. Default DefaultMaxSSEUnsentTotal.
+	MaxUnsentTotal int
 }
 
 func (o SSEOptions) withDefaults() SSEOptions {
@@ -71,6 +78,9 @@ func (o SSEOptions) withDefaults() SSEOptions {
 	}
 	if o.MaxUnsent <= 0 {
 		o.MaxUnsent = DefaultMaxSSEUnsent
+	}
+	if o.MaxUnsentTotal <= 0 {
+		o.MaxUnsentTotal = DefaultMaxSSEUnsentTotal
 	}
 	return o
 }
@@ -100,6 +110,7 @@ type SSEHandler struct {
 	handler mcp.Handler
 	opts    SSEOptions
 	serving transport.ServeOptions
+	unsent  *unsent          // by all clients
 	routes  map[string]route // by their paths, without the prefix
 
 	mu      sync.Mutex
@@ -123,6 +134,7 @@ func newSSEHandler(core *Handler, opts SSEOptions) *SSEHandler {
 		core: core, opts: opts.withDefaults(), streams: make(map[string]*sseLink),
 	}
 	h.handler = mcp.HandlerFunc(h.handle)
+	h.unsent = &unsent{max: h.opts.MaxUnsentTotal}
 	h.serving = transport.ServeOptions{
 		Era: mcp.Legacy, Fallback: core.opts.Fallback, Logger: core.opts.Logger,
 		MaxInFlight: h.opts.MaxInFlight, MaxQueued: h.opts.MaxQueued,
@@ -226,7 +238,7 @@ func (h *SSEHandler) endpoint(l *sseLink) []byte {
 
 // open begins a session. Its id has 130 random bits.
 func (h *SSEHandler) open(r *http.Request) (*sseLink, *reject) {
-	l := newSSELink(rand.Text(), &h.core.opts, &h.opts)
+	l := newSSELink(rand.Text(), &h.core.opts, &h.opts, h.unsent)
 	l.principal, l.grant = h.core.principal(r), grantOf(r)
 	l.origin = h.core.guard.foreign(r)
 	h.mu.Lock()

@@ -24,6 +24,7 @@ type sseLink struct {
 	origin    string // of the page that has opened it; see guard.foreign
 	opts      *HandlerOptions
 	limits    *SSEOptions
+	total     *unsent // of all links
 	inbox     chan *posted
 	wake      chan struct{} // says that there is something to send
 	gone      chan struct{} // closed by end
@@ -36,7 +37,7 @@ type sseLink struct {
 	err     error         // why the link has ended, guarded by mu like what follows
 	queue   []byte        // events in wire form that wait
 	spare   []byte        // memory of a queue that has been sent
-	sending bool          // events that were taken are being written
+	sending int           // bytes that were taken and are being written
 	room    chan struct{} // closed when the queue has been taken; nil if nobody waits
 	still   chan struct{} // closed when all has been written; nil if nobody waits
 }
@@ -47,9 +48,9 @@ type posted struct {
 	verdict chan *reject // gets one; nil for taken
 }
 
-func newSSELink(id string, opts *HandlerOptions, limits *SSEOptions) *sseLink {
+func newSSELink(id string, opts *HandlerOptions, limits *SSEOptions, total *unsent) *sseLink {
 	return &sseLink{
-		id: id, opts: opts, limits: limits,
+		id: id, opts: opts, limits: limits, total: total,
 		inbox: make(chan *posted), wake: make(chan struct{}, 1), gone: make(chan struct{}),
 	}
 }
@@ -124,7 +125,7 @@ func (l *sseLink) Write(ctx context.Context, frame []byte, _ bool) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.err == nil && len(l.queue) > 0 && len(l.queue)+len(frame) > l.limits.MaxUnsent {
+	for l.err == nil && !l.reserve(len(beforeMessage)+len(frame)+len(afterMessage)) {
 		if err := l.waitForRoom(ctx); err != nil {
 			return err
 		}
@@ -132,14 +133,30 @@ func (l *sseLink) Write(ctx context.Context, frame []byte, _ bool) error {
 	if l.err != nil {
 		return l.err
 	}
-	l.queue = append(l.queue, "event: message\ndata: "...)
+	l.queue = append(l.queue, beforeMessage...)
 	l.queue = append(l.queue, frame...)
-	l.queue = append(l.queue, "\n\n"...)
+	l.queue = append(l.queue, afterMessage...)
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
 	return nil
+}
+
+// What stands around a message in its event.
+const (
+	beforeMessage = "event: message\ndata: "
+	afterMessage  = "\n\n"
+)
+
+// reserve reports whether n bytes may be queued, and counts them then. If nothing is
+// queued they may: whoever waits for that would hold them as well. l.mu is held.
+func (l *sseLink) reserve(n int) bool {
+	queued := len(l.queue)
+	if queued > 0 && queued+n > l.limits.MaxUnsent {
+		return false
+	}
+	return l.total.add(queued+l.sending, n, queued == 0)
 }
 
 // waitForRoom waits until the queue has been taken. l.mu is held before and
@@ -155,14 +172,14 @@ func (l *sseLink) waitForRoom(ctx context.Context) error {
 	case <-room:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return l.total.givenUp(ctx, len(l.queue)+l.sending, l.limits.MaxUnsent)
 	}
 }
 
 // Flush waits until all that was handed in has been written, no longer than ctx.
 func (l *sseLink) Flush(ctx context.Context) error {
 	l.mu.Lock()
-	if l.err != nil || len(l.queue) == 0 && !l.sending {
+	if l.err != nil || len(l.queue) == 0 && l.sending == 0 {
 		defer l.mu.Unlock()
 		return l.err
 	}
@@ -194,6 +211,7 @@ func (l *sseLink) end(err error) {
 	if l.err != nil {
 		return
 	}
+	l.total.remove(len(l.queue))
 	l.err, l.queue = err, nil
 	l.tell(&l.room)
 	l.tell(&l.still)
@@ -212,11 +230,11 @@ func (*sseLink) tell(c *chan struct{}) {
 const maxSpare = 64 << 10
 
 // take returns the events that wait, nil if there are none. What was taken
-// before has been written.
+// before has been given back.
 func (l *sseLink) take() []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.sending = len(l.queue) > 0; !l.sending {
+	if l.sending = len(l.queue); l.sending == 0 {
 		l.tell(&l.still)
 		return nil
 	}
@@ -226,11 +244,13 @@ func (l *sseLink) take() []byte {
 	return wire
 }
 
+// giveBack says that what was taken has been written.
 func (l *sseLink) giveBack(wire []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sending = 0
 	if cap(wire) <= maxSpare {
-		l.mu.Lock()
 		l.spare = wire
-		l.mu.Unlock()
 	}
 }
 
@@ -241,7 +261,9 @@ func (l *sseLink) pump(client context.Context, stream *eventStream) {
 	defer ticker.Stop()
 	for {
 		if wire := l.take(); wire != nil {
-			if stream.events(wire) != nil {
+			err := stream.events(wire)
+			l.total.remove(len(wire))
+			if err != nil {
 				return
 			}
 			l.giveBack(wire)
