@@ -460,3 +460,58 @@ func TestWhyAServerEndedIsTold_D18(t *testing.T) {
 		}
 	}
 }
+
+// withTasks answers the handshake of a client, as a server that has tasks.
+func (p *peer) withTasks() {
+	p.t.Helper()
+	p.answer(p.expect(mcp.MethodInitialize), `{"protocolVersion":"2025-11-25",`+serverInfo+`,"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}}`)
+	p.expect(mcp.NotificationInitialized)
+}
+
+// TestCallThatMakesATaskIsNotCancelled_B136: "For task-augmented requests, the
+// tasks/cancel request MUST be used instead of the notifications/cancelled notification"
+// (2025-11-25, utilities/cancellation).
+func TestCallThatMakesATaskIsNotCancelled_B136(t *testing.T) {
+	for params, want := range map[string]string{
+		`{"name":"t","task":{}}`: mcp.MethodListTools,
+		`{"name":"t"}`:           mcp.NotificationCancelled,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, done := dial(t, transport.DialOptions{Era: mcp.Legacy}, transport.LineOptions{})
+			p.withTasks()
+			conn := receive(t, "the connection", done).conn
+			meta := mcp.Metadata{Revision: mcp.Revision20251125, Session: "a"}
+			going := start(t, conn, &mcp.Request{Method: mcp.MethodCallTool, Params: jsonrpc.Trusted([]byte(params)), Meta: meta}, mcp.NoCaller{})
+			p.expect(mcp.MethodCallTool)
+			going.cancel(nil)
+			if e := going.failure(t); e.Outcome != mcp.MaybeExecuted {
+				t.Errorf("the call: %v", e)
+			}
+			synctest.Wait()
+			start(t, conn, &mcp.Request{Method: mcp.MethodListTools, Meta: meta}, mcp.NoCaller{})
+			p.expect(want)
+			go p.drain()
+			_ = conn.Close()
+		})
+	}
+}
+
+// TestResultOfATaskThatIsLostIsAskedForAgain_B136: and the server is not told that nobody
+// waits for it, which it may take for the end of the task.
+func TestResultOfATaskThatIsLostIsAskedForAgain_B136(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, done := dial(t, transport.DialOptions{Era: mcp.Legacy}, transport.LineOptions{MaxLine: 1000})
+		p.withTasks()
+		conn := receive(t, "the connection", done).conn
+		going := start(t, conn, toolCall(modernMeta("a")), mcp.NoCaller{})
+		p.answer(p.expect(mcp.MethodListTools), `{"tools":[{"name":"x","execution":{"taskSupport":"required"}}]}`)
+		p.answer(p.expect(mcp.MethodCallTool), `{"task":{"taskId":"1","status":"working"}}`)
+		p.answer(p.expect(mcp.MethodTaskResult), `{"content":"`+strings.Repeat("x", 1000)+`"}`)
+		p.answer(p.expect(mcp.MethodTaskResult), `{"content":[]}`)
+		if got, err := going.wait(t); err != nil || !strings.Contains(got, `"content":[]`) {
+			t.Errorf("the call: %s, %v", got, err)
+		}
+		go p.drain()
+		_ = conn.Close()
+	})
+}

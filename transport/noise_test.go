@@ -77,3 +77,44 @@ func TestServerThatWritesNoMessagesIsGivenUp_R15(t *testing.T) {
 		})
 	}
 }
+
+// A lossyLink loses the messages which say so.
+type lossyLink struct{ transport.Link }
+
+func (l lossyLink) Read() ([]byte, error) {
+	data, err := l.Link.Read()
+	if string(data) == "lost" {
+		return nil, &mcp.CallError{Kind: mcp.LimitExceeded, Limit: "MaxBody", Outcome: mcp.MaybeExecuted}
+	}
+	return data, err
+}
+
+// TestServerWhoseMessagesAreAllLostIsGivenUp_R15: what cannot be read is no message either.
+func TestServerWhoseMessagesAreAllLostIsGivenUp_R15(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 5
+		link, p := newLink(t, transport.LineOptions{})
+		done := make(chan dialed, 1)
+		go func() {
+			conn, err := transport.Dial(t.Context(), lossyLink{link}, transport.DialOptions{Era: mcp.Legacy, MaxNoise: limit})
+			done <- dialed{conn, err}
+		}()
+		p.handshake(mcp.Revision20250618)
+		conn := receive(t, "the connection", done).conn
+		for range limit {
+			p.say("lost")
+		}
+		synctest.Wait()
+		if err := conn.Err(); err != nil {
+			t.Errorf("it has ended: %v", err)
+		}
+		p.say("lost")
+		receive(t, "the end", conn.Done())
+		if err := conn.Err(); err == nil || !strings.HasSuffix(err.Error(), "the limit MaxNoise is 5") {
+			t.Errorf("it has ended by %v", err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}

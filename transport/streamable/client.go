@@ -269,10 +269,13 @@ func (c *Conn) Retire(ctx context.Context) error {
 }
 
 func (c *Conn) close(patience time.Duration) {
-	if c.end(mcp.ErrClosed) {
+	switch {
+	case c.end(mcp.ErrClosed):
 		c.fail(mcp.ErrClosed)
 		c.takeLeave(patience)
-	} else {
+	case errors.Is(c.Err(), errRetired): // nothing but that hinders calls in flight
+		c.fail(errRetired)
+	default:
 		// Calls that the server has not taken will know in a moment.
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
@@ -331,7 +334,8 @@ func (c *Conn) start(f func()) bool {
 func (c *Conn) join() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err != nil && !errors.Is(c.err, errRetired) { // whose calls may take several requests
+	retiring := errors.Is(c.err, errRetired) && !c.closing // its calls may take several requests
+	if c.err != nil && !retiring {
 		return c.err
 	}
 	c.trips.Add(1)
