@@ -41,7 +41,8 @@ type SSEOptions struct {
 	MaxQueued int
 	// MaxQueuedTotal is how many messages of all clients wait their turn after they
 	// were taken, and MaxQueuedBytes how many bytes these may have; a further request
-	// gets the status 503. A single larger message is let in. Defaults
+	// gets the status 503. One client may have three times what it leaves of each
+	// (transport.Backlog). A single larger message is let in. Defaults
 	// DefaultMaxSSEQueuedTotal and DefaultMaxSSEQueuedBytes.
 	MaxQueuedTotal int
 	MaxQueuedBytes int
