@@ -178,8 +178,12 @@ func (m *Memory) makeRoom(session *memSession) bool {
 	return true
 }
 
-// maxRead is how many events one Read returns.
-const maxRead = 256
+// What one Read returns: so many events, of so many bytes unless there is only one. Who
+// delivers them slowly keeps them although the log may not any more.
+const (
+	maxRead      = 256
+	maxReadBytes = 256 << 10
+)
 
 // Read implements [Log]. It does not wait.
 func (m *Memory) Read(_ context.Context, name Stream, after uint64) ([]Event, error) {
@@ -193,11 +197,22 @@ func (m *Memory) Read(_ context.Context, name Stream, after uint64) ([]Event, er
 	if len(kept) == 0 && !s.finishedAt.IsZero() {
 		return nil, io.EOF
 	}
-	events := make([]Event, min(len(kept), maxRead))
+	events := make([]Event, countRead(kept))
 	for i := range events {
 		events[i] = kept[i].Event
 	}
 	return events, nil
+}
+
+// countRead returns how many events one Read returns of those that there are.
+func countRead(kept []*memEvent) int {
+	bytes := 0
+	for i, e := range kept[:min(len(kept), maxRead)] {
+		if bytes += len(e.Data); i > 0 && bytes > maxReadBytes {
+			return i
+		}
+	}
+	return min(len(kept), maxRead)
 }
 
 // find returns a stream of which all events after a number are kept.

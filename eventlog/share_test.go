@@ -96,6 +96,35 @@ func TestOneLargeEventTakesTheRoomOfAll(t *testing.T) {
 	}
 }
 
+// TestReadsAreBounded_TK1: a client that reads slowly keeps what was read for it, whatever
+// the log keeps.
+func TestReadsAreBounded_TK1(t *testing.T) {
+	const megabyte = 1 << 20
+	for _, tt := range []struct {
+		name               string
+		size, events, want int
+	}{
+		{"small ones", 10, 300, 256},
+		{"larger ones", 10_000, 100, 26},
+		{"a large one", megabyte, 3, 1},
+		{"none", 0, 0, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := eventlog.NewMemory(nil)
+			add(t, l, stream("a"), "first")
+			for range tt.events {
+				add(t, l, stream("a"), strings.Repeat("x", tt.size))
+			}
+			if events, err := l.Read(t.Context(), stream("a"), 1); len(events) != tt.want || err != nil {
+				t.Errorf("%d events are read, %v, want %d", len(events), err, tt.want)
+			}
+			if texts, err := read(t, l, stream("a"), 1); len(texts) != tt.events || err != nil {
+				t.Errorf("%d are read in all, %v", len(texts), err)
+			}
+		})
+	}
+}
+
 // A shareModel is what a log is to keep under the limit Bytes, found by looking at all.
 type shareModel struct {
 	events map[eventlog.Stream][]shareEvent

@@ -3,6 +3,7 @@ package session
 import (
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,7 +18,9 @@ const (
 
 // TableOptions configure a [Table]. The zero value is usable.
 type TableOptions struct {
-	Max  int           // sessions at a time; default DefaultMaxSessions
+	// Max is how many sessions there may be at a time. One principal may have
+	// MaxSessionShare times what is left of them. Default DefaultMaxSessions.
+	Max  int
 	Idle time.Duration // a session without requests or streams ends after it; default DefaultIdle
 	// Ended is called with a session's id when the session has been closed
 	// and nobody uses it any more. It may be called concurrently. Nil for
@@ -25,7 +28,13 @@ type TableOptions struct {
 	Ended func(id string)
 }
 
-// ErrTooMany says that a table holds as many sessions as it may.
+// MaxSessionShare is how many times as many sessions as are left one principal may have
+// in a [Table]: of 10,000 it has 7,500 at most, so that whoever comes finds one. Sessions
+// without a principal are not held to it.
+const MaxSessionShare = 3
+
+// ErrTooMany says that a table holds as many sessions as it may, of all principals or of
+// one.
 var ErrTooMany = errors.New("too many sessions: the limit MaxSessions is reached")
 
 // A Table holds the sessions of an HTTP listener by their ids, which are not to
@@ -34,8 +43,9 @@ type Table struct {
 	opts TableOptions
 
 	mu       sync.Mutex
-	sessions map[string]*Held // guarded by mu
-	closed   bool             // guarded by mu
+	sessions map[string]*Held      // guarded by mu
+	of       map[mcp.Principal]int // how many, of those that have a name; guarded by mu
+	closed   bool                  // guarded by mu
 }
 
 // A Held is a session in a table.
@@ -59,7 +69,7 @@ func NewTable(opts TableOptions) *Table {
 	if opts.Idle <= 0 {
 		opts.Idle = DefaultIdle
 	}
-	return &Table{opts: opts, sessions: make(map[string]*Held)}
+	return &Table{opts: opts, sessions: make(map[string]*Held), of: make(map[mcp.Principal]int)}
 }
 
 // New adds a session and uses it, until [Held.Release]. Its id has 130 random
@@ -75,10 +85,28 @@ func (t *Table) New(handler mcp.Handler, opts ServerOptions) (*Held, error) {
 		return nil, mcp.ErrClosed
 	case len(t.sessions) >= t.opts.Max:
 		return nil, ErrTooMany
+	case t.of[opts.Principal]/MaxSessionShare >= t.opts.Max-len(t.sessions):
+		return nil, fmt.Errorf("%w for one principal: %d of %d sessions are its own, %d are the limit, and it may have %d times what is left",
+			ErrTooMany, t.of[opts.Principal], len(t.sessions), t.opts.Max, MaxSessionShare)
 	}
 	h := &Held{Server: NewServer(handler, opts), ID: id, principal: opts.Principal, table: t, users: 1}
 	t.sessions[id] = h
+	if h.principal != (mcp.Principal{}) {
+		t.of[h.principal]++
+	}
 	return h, nil
+}
+
+// remove takes a session out if it is there, and reports whether it was. t.mu is held.
+func (t *Table) remove(h *Held) bool {
+	if t.sessions[h.ID] != h {
+		return false
+	}
+	delete(t.sessions, h.ID)
+	if t.of[h.principal]--; t.of[h.principal] <= 0 {
+		delete(t.of, h.principal)
+	}
+	return true
 }
 
 // Use returns the session with an id, if it is the principal's, and keeps it
@@ -158,16 +186,13 @@ func (h *Held) takeIdle() bool {
 		h.timer.Reset(left)
 		return false
 	}
-	delete(h.table.sessions, h.ID)
-	return true
+	return h.table.remove(h)
 }
 
 // End takes the session out of its table and closes it.
 func (h *Held) End() {
 	h.table.mu.Lock()
-	if h.table.sessions[h.ID] == h {
-		delete(h.table.sessions, h.ID)
-	}
+	h.table.remove(h)
 	if h.timer != nil {
 		h.timer.Stop()
 	}

@@ -18,12 +18,18 @@ type Backlog struct {
 	bytes    int
 }
 
+// backlogShare is how many times what is left one [Serve] may have.
+const backlogShare = 3
+
 // NewBacklog returns a bound of max messages, which errors call MaxQueuedTotal, and of
-// maxBytes bytes, MaxQueuedBytes. A single larger message is let in.
+// maxBytes bytes, MaxQueuedBytes. A single larger message is let in. A [Serve] for which
+// one waits may have three times what it leaves of each: so a client that sends a lot
+// leaves something to the others.
 func NewBacklog(max, maxBytes int) *Backlog { return &Backlog{max: max, maxBytes: maxBytes} }
 
-// add lets a message wait. A nil Backlog has no bound.
-func (b *Backlog) add(size int) error {
+// add lets a message wait where some wait, which have some bytes. A nil Backlog has no
+// bound.
+func (b *Backlog) add(size, messages, bytes int) error {
 	if b == nil {
 		return nil
 	}
@@ -34,6 +40,10 @@ func (b *Backlog) add(size int) error {
 		return tooMany("MaxQueuedTotal", fmt.Sprintf("%d messages of all clients wait, the limit is %d", b.messages, b.max))
 	case b.messages > 0 && size > b.maxBytes-b.bytes:
 		return tooMany("MaxQueuedBytes", fmt.Sprintf("messages of %d bytes of all clients wait, and one of %d; the limit is %d", b.bytes, size, b.maxBytes))
+	case messages > 0 && (messages+1)/backlogShare > b.max-b.messages-1:
+		return tooMany("MaxQueuedTotal", fmt.Sprintf("%d messages of all clients wait, %d of them of this one; the limit is %d, and one may have %d times what is left", b.messages, messages, b.max, backlogShare))
+	case messages > 0 && (bytes+size)/backlogShare > b.maxBytes-b.bytes-size:
+		return tooMany("MaxQueuedBytes", fmt.Sprintf("messages of %d bytes of all clients wait, %d of them of this one, and one of %d; the limit is %d, and one may have %d times what is left", b.bytes, bytes, size, b.maxBytes, backlogShare))
 	}
 	b.messages++
 	b.bytes += size

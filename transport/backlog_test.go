@@ -69,7 +69,7 @@ func TestBacklogIsShared_TK1(t *testing.T) {
 		max, maxBytes int
 	}{
 		{"MaxQueuedTotal", 2, 1 << 20},
-		{"MaxQueuedBytes", 100, 2900},
+		{"MaxQueuedBytes", 100, 3500},
 	} {
 		t.Run(tt.limit, func(t *testing.T) {
 			backlog := transport.NewBacklog(tt.max, tt.maxBytes)
@@ -91,6 +91,37 @@ func TestBacklogIsShared_TK1(t *testing.T) {
 			third.waits(t, "7")
 			third.waits(t, "8")
 			third.refused(t, "9", tt.limit)
+		})
+	}
+}
+
+// TestOneClientLeavesBacklogToOthers_TK1: it is refused before they are.
+func TestOneClientLeavesBacklogToOthers_TK1(t *testing.T) {
+	for _, tt := range []struct {
+		limit         string
+		max, maxBytes int
+		saying        string
+	}{
+		{"MaxQueuedTotal", 8, 1 << 20, "6 messages of all clients wait, 6 of them of this one; the limit is 8, and one may have 3 times what is left"},
+		{"MaxQueuedBytes", 100, 8 * 1250, "; the limit is 10000, and one may have 3 times what is left"},
+	} {
+		t.Run(tt.limit, func(t *testing.T) {
+			backlog := transport.NewBacklog(tt.max, tt.maxBytes)
+			greedy, late := newBusyPeer(t, backlog, mcp.Revision20260728, 1000), newBusyPeer(t, backlog, mcp.Revision20260728, 1000)
+			n := 1
+			for ; n < 10; n++ {
+				greedy.say(greedy.call(fmt.Sprint(n)), greedy.call(fmt.Sprint(n)))
+				if got := greedy.line(); strings.Contains(got, "limit exceeded") {
+					if !strings.Contains(got, tt.saying) || !strings.Contains(got, `"limit":"`+tt.limit+`"`) {
+						t.Errorf("call %d is refused with %s", n, got)
+					}
+					break
+				}
+			}
+			if n-1 < 5 || n-1 > 6 {
+				t.Errorf("%d calls of one client wait", n-1)
+			}
+			late.waits(t, "1")
 		})
 	}
 }

@@ -85,7 +85,7 @@ func (w *workers) enqueue(t task) error {
 	case len(w.queue) > 0 && w.bytes+t.size > maxQueuedBytes:
 		return tooMany("MaxQueued", fmt.Sprintf("%d bytes of messages wait, and one has %d; the limit is %d", w.bytes, t.size, maxQueuedBytes))
 	}
-	if err := w.total.add(t.size); err != nil {
+	if err := w.total.add(t.size, len(w.queue), w.bytes); err != nil {
 		return err
 	}
 	w.queue = append(w.queue, t)

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/session"
 	"github.com/mcpsplice/mcpsplice/transport"
 )
 
@@ -29,8 +30,9 @@ type SSEOptions struct {
 	// Prefix is the path below which clients see the two endpoints, such as
 	// "/api"; empty for none. It is part of where they are told to post.
 	Prefix string
-	// Max is how many clients are served at a time; further ones get the status
-	// 503. Default DefaultMaxSSE.
+	// Max is how many clients are served at a time, of which one principal may have
+	// session.MaxSessionShare times what is left; further ones get the status 503.
+	// Default DefaultMaxSSE.
 	Max int
 	// MaxInFlight is how many requests of one client are served at a time.
 	// Default DefaultMaxSSEInFlight.
@@ -41,7 +43,8 @@ type SSEOptions struct {
 	MaxQueued int
 	// MaxQueuedTotal is how many messages of all clients wait their turn after they
 	// were taken, and MaxQueuedBytes how many bytes these may have; a further request
-	// gets the status 503. A single larger message is let in. Defaults
+	// gets the status 503. One client may have three times what it leaves of each
+	// (transport.Backlog). A single larger message is let in. Defaults
 	// DefaultMaxSSEQueuedTotal and DefaultMaxSSEQueuedBytes.
 	MaxQueuedTotal int
 	MaxQueuedBytes int
@@ -114,8 +117,9 @@ type SSEHandler struct {
 	routes  map[string]route // by their paths, without the prefix
 
 	mu      sync.Mutex
-	streams map[string]*sseLink // by session id, guarded by mu
-	closed  bool                // guarded by mu
+	streams map[string]*sseLink   // by session id, guarded by mu
+	of      map[mcp.Principal]int // how many, of those that have a name; guarded by mu
+	closed  bool                  // guarded by mu
 }
 
 // NewSSEHandler returns the two endpoints of handler, to be mounted at the paths
@@ -131,7 +135,7 @@ func NewSSEHandler(handler mcp.Handler, opts *HandlerOptions) *SSEHandler {
 // share their limit of messages in flight and what is known of tools.
 func newSSEHandler(core *Handler, opts SSEOptions) *SSEHandler {
 	h := &SSEHandler{
-		core: core, opts: opts.withDefaults(), streams: make(map[string]*sseLink),
+		core: core, opts: opts.withDefaults(), streams: make(map[string]*sseLink), of: make(map[mcp.Principal]int),
 	}
 	h.handler = mcp.HandlerFunc(h.handle)
 	h.unsent = &unsent{max: h.opts.MaxUnsentTotal}
@@ -248,15 +252,26 @@ func (h *SSEHandler) open(r *http.Request) (*sseLink, *reject) {
 		return nil, unavailable("%v", errDraining)
 	case len(h.streams) >= h.opts.Max:
 		return nil, unavailable("the limit SSE.Max of %d clients is reached", h.opts.Max)
+	case h.of[l.principal]/session.MaxSessionShare >= h.opts.Max-len(h.streams):
+		return nil, unavailable("%d of %d clients are of one principal, the limit SSE.Max is %d, and it may have %d times what is left",
+			h.of[l.principal], len(h.streams), h.opts.Max, session.MaxSessionShare)
 	}
 	h.streams[l.id] = l
+	if l.principal != (mcp.Principal{}) {
+		h.of[l.principal]++
+	}
 	return l, nil
 }
 
-// drop ends a session.
+// drop ends a session. It may be called more than once.
 func (h *SSEHandler) drop(l *sseLink) {
 	h.mu.Lock()
-	delete(h.streams, l.id)
+	if h.streams[l.id] == l {
+		delete(h.streams, l.id)
+		if h.of[l.principal]--; h.of[l.principal] <= 0 {
+			delete(h.of, l.principal)
+		}
+	}
 	h.mu.Unlock()
 	l.end(io.ErrClosedPipe)
 }

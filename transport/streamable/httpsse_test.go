@@ -463,6 +463,32 @@ func TestSSEClientsAreCapped_TK1(t *testing.T) {
 	openSSE(t, b)
 }
 
+// TestOnePrincipalLeavesSSEToOthers_TK1: it is refused before they are.
+func TestOnePrincipalLeavesSSEToOthers_TK1(t *testing.T) {
+	h := newSSE(t, echo, func(o *streamable.HandlerOptions) {
+		o.SSE.Max = 4
+		o.Principal = func(r *http.Request) mcp.Principal { return mcp.Principal{Subject: r.Header.Get("Authorization")} }
+	})
+	b := newBrowser(t, newServer(t, h)).at("/sse")
+	first := openSSE(t, b, "Authorization", "greedy")
+	for range 2 {
+		openSSE(t, b, "Authorization", "greedy")
+	}
+	over := func() reply { return b.do(t, "GET", "", header("Authorization", "greedy")) }
+	if r := over(); r.status != 503 || !strings.Contains(r.body, "3 of 3 clients are of one principal, the limit SSE.Max is 4, and it may have 3 times what is left") {
+		t.Errorf("over its share: %s", r)
+	}
+	late := openSSE(t, b, "Authorization", "late")
+	for _, c := range []*sseClient{first, late} {
+		_ = c.events.body.Close()
+	}
+	eventually(t, func() bool { return h.Streams() == 2 })
+	openSSE(t, b, "Authorization", "greedy")
+	if r := over(); r.status != 503 {
+		t.Errorf("over its share again: %s", r)
+	}
+}
+
 func TestSSEDrainsAndCloses(t *testing.T) {
 	f := newFixture()
 	release := make(chan struct{})
