@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/share"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -31,7 +32,7 @@ type TableOptions struct {
 // MaxSessionShare is how many times as many sessions as are left one principal may have
 // in a [Table]: of 10,000 it has 7,500 at most, so that whoever comes finds one. Sessions
 // without a principal are not held to it.
-const MaxSessionShare = 3
+const MaxSessionShare = share.Times
 
 // ErrTooMany says that a table holds as many sessions as it may, of all principals or of
 // one.
@@ -85,7 +86,7 @@ func (t *Table) New(handler mcp.Handler, opts ServerOptions) (*Held, error) {
 		return nil, mcp.ErrClosed
 	case len(t.sessions) >= t.opts.Max:
 		return nil, ErrTooMany
-	case t.of[opts.Principal]/MaxSessionShare >= t.opts.Max-len(t.sessions):
+	case !share.Allows(t.of[opts.Principal], 1, t.opts.Max-len(t.sessions)):
 		return nil, fmt.Errorf("%w for one principal: %d of %d sessions are its own, %d are the limit, and it may have %d times what is left",
 			ErrTooMany, t.of[opts.Principal], len(t.sessions), t.opts.Max, MaxSessionShare)
 	}

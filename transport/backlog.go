@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/mcpsplice/mcpsplice/internal/share"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
@@ -17,9 +18,6 @@ type Backlog struct {
 	messages int // guarded by mu, like bytes
 	bytes    int
 }
-
-// backlogShare is how many times what is left one [Serve] may have.
-const backlogShare = 3
 
 // NewBacklog returns a bound of max messages, which errors call MaxQueuedTotal, and of
 // maxBytes bytes, MaxQueuedBytes. A single larger message is let in. A [Serve] for which
@@ -40,10 +38,10 @@ func (b *Backlog) add(size, messages, bytes int) error {
 		return tooMany("MaxQueuedTotal", fmt.Sprintf("%d messages of all clients wait, the limit is %d", b.messages, b.max))
 	case b.messages > 0 && size > b.maxBytes-b.bytes:
 		return tooMany("MaxQueuedBytes", fmt.Sprintf("messages of %d bytes of all clients wait, and one of %d; the limit is %d", b.bytes, size, b.maxBytes))
-	case messages > 0 && (messages+1)/backlogShare > b.max-b.messages-1:
-		return tooMany("MaxQueuedTotal", fmt.Sprintf("%d messages of all clients wait, %d of them of this one; the limit is %d, and one may have %d times what is left", b.messages, messages, b.max, backlogShare))
-	case messages > 0 && (bytes+size)/backlogShare > b.maxBytes-b.bytes-size:
-		return tooMany("MaxQueuedBytes", fmt.Sprintf("messages of %d bytes of all clients wait, %d of them of this one, and one of %d; the limit is %d, and one may have %d times what is left", b.bytes, bytes, size, b.maxBytes, backlogShare))
+	case messages > 0 && !share.Allows(messages, 1, b.max-b.messages):
+		return tooMany("MaxQueuedTotal", fmt.Sprintf("%d messages of all clients wait, %d of them of this one; the limit is %d, and one may have %d times what is left", b.messages, messages, b.max, share.Times))
+	case messages > 0 && !share.Allows(bytes, size, b.maxBytes-b.bytes):
+		return tooMany("MaxQueuedBytes", fmt.Sprintf("messages of %d bytes of all clients wait, %d of them of this one, and one of %d; the limit is %d, and one may have %d times what is left", b.bytes, bytes, size, b.maxBytes, share.Times))
 	}
 	b.messages++
 	b.bytes += size

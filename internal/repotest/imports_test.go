@@ -35,6 +35,7 @@ var layout = []row{
 	{dir: "internal/process", reach: nothing},
 	{dir: "internal/longtext", reach: nothing},
 	{dir: "internal/lenient", reach: nothing},
+	{dir: "internal/share", reach: nothing},
 	{dir: "internal/exampletest", reach: nothing},
 
 	{dir: "jsonrpc", reach: nothing},

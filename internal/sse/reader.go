@@ -376,7 +376,11 @@ func (r *Reader) passOver(size int) {
 func (r *Reader) skip() error {
 	for r.skipping {
 		i, ok := r.in.next()
-		if r.passOver(r.in.size(i) + len("\n")); r.flooded != nil {
+		size := r.in.size(i)
+		if ok {
+			size += len("\n")
+		}
+		if r.passOver(size); r.flooded != nil {
 			return r.flooded
 		}
 		if !ok {

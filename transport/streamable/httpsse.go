@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/mcpsplice/mcpsplice/internal/share"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/session"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -252,7 +253,7 @@ func (h *SSEHandler) open(r *http.Request) (*sseLink, *reject) {
 		return nil, unavailable("%v", errDraining)
 	case len(h.streams) >= h.opts.Max:
 		return nil, unavailable("the limit SSE.Max of %d clients is reached", h.opts.Max)
-	case h.of[l.principal]/session.MaxSessionShare >= h.opts.Max-len(h.streams):
+	case !share.Allows(h.of[l.principal], 1, h.opts.Max-len(h.streams)):
 		return nil, unavailable("%d of %d clients are of one principal, the limit SSE.Max is %d, and it may have %d times what is left",
 			h.of[l.principal], len(h.streams), h.opts.Max, session.MaxSessionShare)
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
-)
 
-// unsentShare is how many times what is left of a total of unsent bytes one client may
-// have.
-const unsentShare = 3
+	"github.com/mcpsplice/mcpsplice/internal/share"
+)
 
 // An unsent counts what waits for all clients to read.
 type unsent struct {
@@ -23,7 +21,7 @@ type unsent struct {
 func (u *unsent) add(held, n int, force bool) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if left := u.max - u.bytes - n; !force && (left < 0 || (held+n)/unsentShare > left) {
+	if !force && !share.Allows(held, n, u.max-u.bytes) {
 		return false
 	}
 	u.bytes += n
