@@ -611,6 +611,61 @@ func TestServeReturnsAlthoughItsLinkCannotBeClosed_D210(t *testing.T) {
 	})
 }
 
+// A lastLink is a link whose only request comes when its Serve is to end.
+type lastLink struct {
+	transport.Link
+	request string
+	end     func()
+}
+
+func (l *lastLink) Read() ([]byte, error) {
+	if l.request == "" {
+		return l.Link.Read()
+	}
+	request := []byte(l.request)
+	l.request = ""
+	l.end()
+	return request, nil
+}
+
+// TestRequestThatComesWithTheEndIsNotServed_D210, whether or not the end has been noticed:
+// it is refused as not sent, if the link is not closed by then.
+func TestRequestThatComesWithTheEndIsNotServed_D210(t *testing.T) {
+	for range 50 {
+		plain, p := newLink(t, transport.LineOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		link := &lastLink{plain, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fast",` + modernMetaJSON + `}}`, cancel}
+		s := newServer()
+		done := make(chan error, 1)
+		go func() { done <- transport.Serve(ctx, link, s, transport.ServeOptions{}) }()
+		got := p.line()
+		if err := receive(t, "the end of Serve", done); err != nil {
+			t.Error(err)
+		}
+		if got != "" && !strings.Contains(got, `"outcome":"not sent"`) || s.calls.Load() != 0 {
+			t.Fatalf("it is answered with %s after %d calls", got, s.calls.Load())
+		}
+	}
+}
+
+// TestRequestsAreOfWhoeverIsServed: the one that the options name, in either era.
+func TestRequestsAreOfWhoeverIsServed_B155(t *testing.T) {
+	opts := transport.ServeOptions{Principal: mcp.Principal{Issuer: "i", Subject: "ann"}, Grant: "g"}
+	for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
+		came := make(chan mcp.Metadata, 1)
+		p, _ := serve(t, mcp.HandlerFunc(func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method == mcp.MethodListTools {
+				came <- mcp.Metadata{Principal: req.Meta.Principal, Grant: req.Meta.Grant}
+			}
+			return mcp.RawResult([]byte(`{"tools":[],"capabilities":{}}`)), nil
+		}), opts)
+		listed(p, era, "c", `{}`)
+		if got := receive(t, "the list", came); got.Principal != opts.Principal || got.Grant != opts.Grant {
+			t.Errorf("%v: of %v under %q", era, got.Principal, got.Grant)
+		}
+	}
+}
+
 func TestLongestDrain(t *testing.T) {
 	plain, p := newLink(t, transport.LineOptions{})
 	link := &patientLink{plain, make(chan error, 1)}
