@@ -120,19 +120,48 @@ func TestMissingListIsAskedForAgain_B149(t *testing.T) {
 	}
 }
 
-// TestListThatNobodyWaitsForIsNotAskedForAgain: who listens for another one does not.
+// TestListThatNobodyWaitsForIsNotAskedForAgain: who listens for another one, or is
+// somebody else, does not.
 func TestListThatNobodyWaitsForIsNotAskedForAgain(t *testing.T) {
+	for _, tt := range []struct {
+		listens mcp.Metadata
+		filter  string
+	}{
+		{as("ann", `{}`), `{"promptsListChanged":true}`},
+		{as("bob", `{}`), `{"toolsListChanged":true}`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newFake()
+			b.fail(mcp.MethodListTools, errCrashed)
+			g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+			_, stop := listen(t, g, tt.listens, tt.filter)
+			defer stop()
+			listAs(t, g, as("ann", `{}`), mcp.MethodListTools, "tools", "name")
+			time.Sleep(time.Hour)
+			if n := b.times(mcp.MethodListTools); n != 1 {
+				t.Errorf("while %s listens for %s it is asked for %d times", tt.listens.Principal.Subject, tt.filter, n)
+			}
+		})
+	}
+}
+
+// TestLateListIsToldOnlyToWhoseItIs: under whichever token that client listens.
+func TestLateListIsToldOnlyToWhoseItIs_B155(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()
-		b.fail(mcp.MethodListTools, errCrashed)
+		b.handle(mcp.MethodListTools, after(3*time.Second, newFake("x")))
 		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
-		_, stop := listen(t, g, modern, `{"promptsListChanged":true}`)
+		ann, bob := as("ann", `{}`), as("bob", `{}`)
+		ann.Grant = "before"
+		anns, stop := listen(t, g, ann, `{"toolsListChanged":true}`)
 		defer stop()
-		listTools(t, g)
-		time.Sleep(time.Hour)
-		if n := b.times(mcp.MethodListTools); n != 1 {
-			t.Errorf("it is asked for %d times", n)
-		}
+		bobs, stop := listen(t, g, bob, `{"toolsListChanged":true}`)
+		defer stop()
+		ann.Grant = "now"
+		listAs(t, g, ann, mcp.MethodListTools, "tools", "name")
+		time.Sleep(5 * time.Second)
+		anns.want(t, mcp.NotificationToolsListChanged)
+		bobs.none(t)
 	})
 }
 

@@ -224,3 +224,30 @@ func TestListThatBreaksOffIsNotShown(t *testing.T) {
 		t.Errorf("%q are shown: %v", got, statusOf(t, g, "b"))
 	}
 }
+
+// TestPagesAreForNobodyElse: since all of a list must be for the same, and what follows the
+// first is put together of what is remembered, not even the last.
+func TestPagesAreForNobodyElse_B155(t *testing.T) {
+	for _, n := range []int{1, 25} {
+		b := newFake()
+		var items []string
+		for i := range n {
+			items = append(items, fmt.Sprintf(`{"name":"t%d","description":%q}`, i, strings.Repeat("x", 100_000)))
+		}
+		b.answer(mcp.MethodListTools, `{"tools":[`+strings.Join(items, ",")+`],"ttlMs":60000,"cacheScope":"public"}`)
+		g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+		var scopes []string
+		for params := `{}`; params != ""; {
+			page := do(t, g, mcp.MethodListTools, params)
+			scope, _ := page.LookupString("cacheScope")
+			scopes, params = append(scopes, scope), ""
+			if cursor, more := page.Lookup("nextCursor"); more {
+				params = fmt.Sprintf(`{"cursor":%s}`, cursor)
+			}
+		}
+		want := map[int][]string{1: {"public"}, 25: {"private", "private", "private"}}[n]
+		if diff := cmp.Diff(want, scopes); diff != "" {
+			t.Errorf("pages of %d tools (-want +got):\n%s", n, diff)
+		}
+	}
+}

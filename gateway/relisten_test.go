@@ -214,3 +214,21 @@ func TestStrictBackendIsWatchedForWhatItListsLater_B152(t *testing.T) {
 		}
 	})
 }
+
+// TestBackendThatTookAResourceIsNotAskedAgain when it lists it, too.
+func TestBackendThatTookAResourceIsNotAskedAgain_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		radio := newRadio(b)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		_, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1"]}`)
+		defer stop()
+		<-radio.calls
+		b.answer(mcp.MethodListResources, `{"resources":[{"uri":"x:1","name":"r"}]}`)
+		list(t, g, mcp.MethodListResources, "resources", "uri")
+		synctest.Wait()
+		if n := b.times(mcp.MethodListen); n != 1 {
+			t.Errorf("it is asked %d times", n)
+		}
+	})
+}

@@ -246,6 +246,8 @@ func TestLogSaysHowMuchItLeavesOut(t *testing.T) {
 			time.Sleep(time.Minute)
 		}
 		var got []string
+		mu.Lock()
+		defer mu.Unlock()
 		for line := range strings.Lines(log.String()) {
 			_, muffled, _ := strings.Cut(strings.TrimSpace(line), " muffled=")
 			got = append(got, muffled)
@@ -274,5 +276,23 @@ func TestListThatPanicsIsNotGood(t *testing.T) {
 		if s := statusOf(t, g, "b"); s.State != gateway.Degraded {
 			t.Errorf("%s: %v", name, s)
 		}
+	}
+}
+
+// TestBackendThatWasLostIsGoodOnceItAnswers: a call shows that it is there, and nothing was
+// wrong with its list.
+func TestBackendThatWasLostIsGoodOnceItAnswers(t *testing.T) {
+	b := newFake("x")
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	listTools(t, g)
+	b.fail(mcp.MethodListTools, errCrashed)
+	listTools(t, g)
+	if s := statusOf(t, g, "b"); s.State != gateway.Degraded {
+		t.Errorf("when it is lost: %v", s)
+	}
+	b.answer(mcp.MethodCallTool, `{}`)
+	do(t, g, mcp.MethodCallTool, `{"name":"x"}`)
+	if s := statusOf(t, g, "b"); s.State != gateway.Good {
+		t.Errorf("after a call: %v", s)
 	}
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // A view is what the backends have shown a client, or a class of clients: those of one
-// principal under one grant, with the same capabilities, in revisions of one era. Nothing of it is ever
-// shown to anybody of another class, since backends may show each something else. Of a
-// client of whom nothing is kept, what is kept of its class is.
+// principal under one grant, with the same capabilities, in revisions of one era. Nothing
+// of it is ever shown to anybody of another class, since backends may show each something
+// else. Of a client of whom nothing is kept, what is kept of its class is.
 type view struct {
 	// Set at construction.
 	key   string

@@ -73,14 +73,22 @@ func TestRetiredEdgeLetsItsCallsEnd_P1_P7(t *testing.T) {
 func TestRetiredEdgeEndsListenCalls(t *testing.T) {
 	for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
 		conn, p := connect(t, transport.DialOptions{Era: era}, transport.LineOptions{})
-		go p.drain()
 		filter := mcp.Filter{ToolsListChanged: true, Session: true}
-		listening := start(t, conn, &mcp.Request{Method: mcp.MethodListen, Params: filter.Params()}, mcp.NoCaller{})
-		if err := conn.Retire(t.Context()); err != nil {
-			t.Error(err)
+		l := newListener()
+		listening := start(t, conn, &mcp.Request{Method: mcp.MethodListen, Params: filter.Params()}, l)
+		if era == mcp.Legacy {
+			receive(t, "the acknowledgement", l.got)
+		} else {
+			p.expect(mcp.MethodListen)
 		}
-		if e := listening.failure(t); e.Kind != mcp.ConnectionLost {
+		go p.drain()
+		retired := make(chan error, 1)
+		go func() { retired <- conn.Retire(t.Context()) }()
+		if e := listening.failure(t); e.Kind != mcp.ConnectionLost || e.Outcome != mcp.MaybeExecuted {
 			t.Errorf("%s: %v", era, e)
+		}
+		if err := receive(t, "the end of Retire", retired); err != nil {
+			t.Error(err)
 		}
 	}
 }

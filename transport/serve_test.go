@@ -578,11 +578,11 @@ func (l *patientLink) Flush(ctx context.Context) error {
 	return nil
 }
 
-// A terminalLink is a link that cannot be closed while it is read, and that nothing
-// unblocks but its user.
+// A terminalLink is a link that nothing unblocks but its user.
 type terminalLink struct {
 	transport.Link
-	typed chan struct{}
+	typed  chan struct{}
+	closes bool // while it is read
 }
 
 func (l *terminalLink) Read() ([]byte, error) {
@@ -591,24 +591,84 @@ func (l *terminalLink) Read() ([]byte, error) {
 }
 
 func (l *terminalLink) Close() error {
-	<-l.typed
+	if !l.closes {
+		<-l.typed
+	}
 	return l.Link.Close()
 }
 
-// TestServeReturnsAlthoughItsLinkCannotBeClosed_D210: as a console of Windows.
+// TestServeReturnsAlthoughItsLinkCannotBeClosed_D210: as a console of Windows, or nobody
+// can be unblocked who reads from it.
 func TestServeReturnsAlthoughItsLinkCannotBeClosed_D210(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		link, _ := newLink(t, transport.LineOptions{})
-		terminal := &terminalLink{link, make(chan struct{})}
-		s := serveLink(t, terminal, new(server), transport.ServeOptions{})
-		synctest.Wait()
-		s.cancel()
-		<-s.done // or the bubble is deadlocked
-		if s.err != nil {
-			t.Errorf("got %v", s.err)
+	for _, closes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			link, _ := newLink(t, transport.LineOptions{})
+			terminal := &terminalLink{link, make(chan struct{}), closes}
+			s := serveLink(t, terminal, new(server), transport.ServeOptions{})
+			synctest.Wait()
+			s.cancel()
+			<-s.done // or the bubble is deadlocked
+			if s.err != nil {
+				t.Errorf("closes %t: got %v", closes, s.err)
+			}
+			close(terminal.typed)
+		})
+	}
+}
+
+// A lastLink is a link whose only request comes when its Serve is to end.
+type lastLink struct {
+	transport.Link
+	request string
+	end     func()
+}
+
+func (l *lastLink) Read() ([]byte, error) {
+	if l.request == "" {
+		return l.Link.Read()
+	}
+	request := []byte(l.request)
+	l.request = ""
+	l.end()
+	return request, nil
+}
+
+// TestRequestThatComesWithTheEndIsNotServed_D210, whether or not the end has been noticed:
+// it is refused as not sent, if the link is not closed by then.
+func TestRequestThatComesWithTheEndIsNotServed_D210(t *testing.T) {
+	for range 50 {
+		plain, p := newLink(t, transport.LineOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		link := &lastLink{plain, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fast",` + modernMetaJSON + `}}`, cancel}
+		s := newServer()
+		done := make(chan error, 1)
+		go func() { done <- transport.Serve(ctx, link, s, transport.ServeOptions{}) }()
+		got := p.line()
+		if err := receive(t, "the end of Serve", done); err != nil {
+			t.Error(err)
 		}
-		close(terminal.typed)
-	})
+		if got != "" && !strings.Contains(got, `"outcome":"not sent"`) || s.calls.Load() != 0 {
+			t.Fatalf("it is answered with %s after %d calls", got, s.calls.Load())
+		}
+	}
+}
+
+// TestRequestsAreOfWhoeverIsServed: the one that the options name, in either era.
+func TestRequestsAreOfWhoeverIsServed_B155(t *testing.T) {
+	opts := transport.ServeOptions{Principal: mcp.Principal{Issuer: "i", Subject: "ann"}, Grant: "g"}
+	for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
+		came := make(chan mcp.Metadata, 1)
+		p, _ := serve(t, mcp.HandlerFunc(func(_ context.Context, req *mcp.Request, _ mcp.Caller) (mcp.Result, error) {
+			if req.Method == mcp.MethodListTools {
+				came <- mcp.Metadata{Principal: req.Meta.Principal, Grant: req.Meta.Grant}
+			}
+			return mcp.RawResult([]byte(`{"tools":[],"capabilities":{}}`)), nil
+		}), opts)
+		listed(p, era, "c", `{}`)
+		if got := receive(t, "the list", came); got.Principal != opts.Principal || got.Grant != opts.Grant {
+			t.Errorf("%v: of %v under %q", era, got.Principal, got.Grant)
+		}
+	}
 }
 
 func TestLongestDrain(t *testing.T) {

@@ -23,8 +23,8 @@ type windowsLookup struct {
 }
 
 // find returns the file that name stands for. A name with a separator is resolved
-// against dir, other names against the absolute entries of PATH; unlike cmd.exe and CreateProcess it never looks into the current
-// directory.
+// against dir, other names against the absolute entries of PATH; unlike cmd.exe and
+// CreateProcess it never looks into the current directory.
 func (w *windowsLookup) find(name, dir string) (string, error) {
 	if strings.ContainsAny(name, `\/:`) {
 		full, ok := resolveWindows(name, dir)
@@ -126,12 +126,9 @@ func resolveWindows(name, dir string) (string, bool) {
 func windowsVolume(dir string) string {
 	end := strings.IndexAny(dir, `\/`)
 	if end == 0 { // UNC
-		end = 2
-		for range 2 {
-			name := strings.IndexAny(dir[end:]+`\`, `\/`)
-			end += name + 1
-		}
-		end = min(end-1, len(dir))
+		server := strings.IndexAny(dir[2:]+`\`, `\/`)
+		at := min(2+server+1, len(dir))
+		end = at + strings.IndexAny(dir[at:]+`\`, `\/`)
 	}
 	return dir[:max(end, 0)]
 }

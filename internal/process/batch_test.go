@@ -126,6 +126,9 @@ func TestWindowsLookup(t *testing.T) {
 			t.Errorf("in %s: %q, %v", dir, got, err)
 		}
 	}
+	if _, err := process.FindWindows(`\c`, `\\host`, "", "", root); !errors.Is(err, process.ErrNotFound) { // which has no share
+		t.Errorf(`in \\host: %v`, err)
+	}
 	if _, err := process.FindWindows(`npx`, `C:\work`, path, ".EXE", files); !errors.Is(err, process.ErrNotExecutable) {
 		t.Errorf("npx with PATHEXT .EXE: %v", err)
 	}

@@ -66,6 +66,13 @@ func (w *witness) keep(method string, params []byte) {
 	w.came[method] += string(params)
 }
 
+// said returns the params of all messages of a method so far.
+func (w *witness) said(method string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.came[method]
+}
+
 // checkExactAsides is checkExact for messages that are neither call nor result.
 func checkExactAsides(ctx context.Context, c *cell) error {
 	const token = `"t\u0031"`
@@ -83,9 +90,9 @@ func checkExactAsides(ctx context.Context, c *cell) error {
 	}
 	content, _ := result.Lookup("structuredContent")
 	return errors.Join(
-		differ("the progress", w.came[mcp.NotificationProgress], fmt.Sprintf(asideProgress, token)),
-		differ("the log message", w.came[mcp.NotificationMessage], asideLog),
-		differ("the question", w.came[mcp.MethodCreateMessage], asideQuestion),
+		differ("the progress", w.said(mcp.NotificationProgress), fmt.Sprintf(asideProgress, token)),
+		differ("the log message", w.said(mcp.NotificationMessage), asideLog),
+		differ("the question", w.said(mcp.MethodCreateMessage), asideQuestion),
 		differ("the answer", string(content), `{"answer":`+asideAnswer+`}`),
 	)
 }

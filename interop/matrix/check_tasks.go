@@ -217,7 +217,7 @@ func checkTaskProgress(ctx context.Context, c *cell) error {
 	for i, state := range workStates {
 		fmt.Fprintf(&want, `{"progressToken":"of it","progress":%d,"message":%q}`, i+1, state)
 	}
-	return errors.Join(err, differ("the result", got, "it is done"), differ("the progress", w.came[mcp.NotificationProgress], want.String()))
+	return errors.Join(err, differ("the result", got, "it is done"), differ("the progress", w.said(mcp.NotificationProgress), want.String()))
 }
 
 // checkTaskStates is instead of checkTaskProgress: a client looks for itself, and who has
@@ -256,7 +256,7 @@ func checkTaskAsks(ctx context.Context, c *cell) error {
 		}
 	}
 	got, err := t.end(ctx, id)
-	asked := w.came[mcp.MethodCreateMessage]
+	asked := w.said(mcp.MethodCreateMessage)
 	if c.serverSide.era == mcp.Legacy && (!strings.Contains(asked, `"text":"what?"`) || !strings.Contains(asked, id)) {
 		err = errors.Join(err, fmt.Errorf("the client was asked %s", asked))
 	}

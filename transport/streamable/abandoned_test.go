@@ -66,6 +66,8 @@ func TestServerIsToldOfACallThatNobodyWaitsFor_B136(t *testing.T) {
 		{"a stream in which the response cannot be told", streams(event(`{"jsonrpc":"2.0","id":`)), nil, true},
 		{"202", replies(202, "", ""), nil, true},
 		{"500", replies(500, "text/plain", "oh"), nil, true},
+		{"500 with a reply that is too long", replies(500, "application/json", strings.Repeat(" ", 2<<10)), nil, true},
+		{"202 with what is no response", replies(202, "application/json", `{"jsonrpc":"2.0","id":"other","result":{}}`), nil, true},
 		{"504", replies(504, "text/html", "<html>"), nil, true},
 		{"a session that is lost before the stream is opened again", streams(quick), replies(404, "", ""), false},
 		{"404", replies(404, "", ""), nil, false},

@@ -42,3 +42,39 @@ func TestGrantIsOfTheToken_B155(t *testing.T) {
 		t.Errorf("the token is told: %q", one)
 	}
 }
+
+// TestGrantOfAHandshakeIsOfTheToken: what is asked of the handler for initialize, too.
+func TestGrantOfAHandshakeIsOfTheToken_B155(t *testing.T) {
+	grants := make(chan string, 10)
+	b := serving(t, mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if req.Method == mcp.MethodDiscover {
+			grants <- req.Meta.Grant
+		}
+		return echo(ctx, req, caller)
+	}), strictServer(t))
+	for _, token := range []string{"Bearer one", "Bearer two"} {
+		b.do(t, "POST", initializeRequest("2025-11-25"), legacyHeader("", "Authorization", token))
+	}
+	if one, two := await(t, grants), await(t, grants); one == "" || two == "" || one == two {
+		t.Errorf("the grants are %q and %q", one, two)
+	}
+}
+
+// TestGrantOfAnOldClientIsOfItsStream: over HTTP with SSE that is what opens the session.
+func TestGrantOfAnOldClientIsOfItsStream_B155(t *testing.T) {
+	grants := make(chan string, 10)
+	b := sseAt(t, mcp.HandlerFunc(func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+		if req.Method == mcp.MethodListTools {
+			grants <- req.Meta.Grant
+		}
+		return echo(ctx, req, caller)
+	}), strictServer(t))
+	for _, token := range []string{"Bearer one", "Bearer two"} {
+		c := openSSE(t, b, "Authorization", token)
+		c.initialize(t, "2024-11-05")
+		c.say(t, legacyRequest("1", "tools/list", "{}"))
+	}
+	if one, two := await(t, grants), await(t, grants); one == "" || two == "" || one == two {
+		t.Errorf("the grants are %q and %q", one, two)
+	}
+}

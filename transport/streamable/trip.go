@@ -141,7 +141,7 @@ func (t *trip) opensConversation() bool {
 
 // limit returns how long the call may take, 0 for as long as it likes.
 func (t *trip) limit() time.Duration {
-	if t.method() == mcp.MethodListen || t.method() == "tasks/result" {
+	if t.method() == mcp.MethodListen || t.method() == mcp.MethodTaskResult {
 		return 0
 	}
 	return t.conn.opts.MaxCall
