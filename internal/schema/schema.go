@@ -44,8 +44,8 @@ func New(raw mcp.JSON) (*Schema, error) {
 	if len(raw) > MaxSchemaBytes {
 		return nil, fmt.Errorf("schema of %d bytes is over the limit MaxSchemaBytes of %d", len(raw), MaxSchemaBytes)
 	}
-	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
+	tree, err := decode(raw)
+	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	var size extent
