@@ -183,7 +183,7 @@ func NoCommonRevision(supported []mcp.Revision) error {
 // Handle implements [mcp.Handler].
 func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if req.Notification {
-		if req.Method == mcp.NotificationTaskStatus && !c.tasks.mayTell(req) {
+		if req.Method == mcp.NotificationTaskStatus && !c.tasks.theirs.mayTell(req) {
 			return mcp.Result{}, nil
 		}
 		params := mcp.ForLegacy(req, jsonrpc.ID{})
