@@ -54,6 +54,36 @@ func TestNumbersAreComparedExactly(t *testing.T) {
 	}
 }
 
+// What the library of schemas checks is exact for integers of 64 bits, but for the bounds
+// themselves.
+func TestNumbersForTheLibraryAreExact(t *testing.T) {
+	tests := []struct{ schema, fits, not string }{
+		{`{"anyOf":[{"maximum":9007199254740992},{"type":"null"}]}`, `9007199254740992`, `9007199254740993`},
+		{`{"anyOf":[{"type":"null"},{"enum":[9007199254740993,18446744073709551615]}]}`, `9007199254740993 18446744073709551615 null`, `9007199254740992 18446744073709551614`},
+		{`{"prefixItems":[{"const":-9007199254740993}]}`, `[-9007199254740993]`, `[-9007199254740992]`},
+		{`{"items":{"$ref":"#/$defs/a~1~0b"},"$defs":{"a/~b":{"const":9007199254740993}}}`, `[9007199254740993]`, `[9007199254740992]`},
+		{`{"not":{"const":9007199254740993}}`, `9007199254740992`, `9007199254740993`},
+		{`{"const":{"a":[9007199254740993]}}`, `{"a":[9007199254740993]}`, `{"a":[9007199254740992]}`},
+		{`{"enum":[1,9007199254740993],"const":9007199254740993}`, `9007199254740993`, `1 9007199254740992`},
+		{`{"uniqueItems":true}`, `[9007199254740992,9007199254740993]`, `[9007199254740993,9007199254740993]`},
+		{`{"anyOf":[{"type":"integer"},{"type":"null"}]}`, `9007199254740993`, `0.12345678901234567`},
+	}
+	for _, test := range tests {
+		t.Run(test.schema, func(t *testing.T) {
+			for value := range strings.FieldsSeq(test.fits) {
+				if err := schema.Check([]byte(test.schema), []byte(value)); err != nil {
+					t.Errorf("%s does not fit: %v", value, err)
+				}
+			}
+			for value := range strings.FieldsSeq(test.not) {
+				if schema.Check([]byte(test.schema), []byte(value)) == nil {
+					t.Errorf("%s fits", value)
+				}
+			}
+		})
+	}
+}
+
 // literals generates numbers that are close to each other, as they may be written.
 func literals() *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {

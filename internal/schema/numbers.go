@@ -3,9 +3,12 @@ package schema
 import (
 	"bytes"
 	stdjson "encoding/json"
+	"strconv"
+	"strings"
 
 	json "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/jsonschema-go/jsonschema"
 )
 
 // decode returns the value that raw is. Numbers that a float64 only comes near stay as
@@ -16,6 +19,61 @@ func decode(raw []byte) (any, error) {
 		return v, err
 	}
 	return decodeLong(jsontext.NewDecoder(bytes.NewBuffer(raw)))
+}
+
+// forLibrary returns a decoded value as the library of schemas has it: it knows the exact
+// integers of 64 bits, and else float64.
+func forLibrary(v any) any {
+	switch v := v.(type) {
+	case stdjson.Number:
+		if n, err := strconv.ParseInt(string(v), 10, 64); err == nil {
+			return n
+		}
+		if n, err := strconv.ParseUint(string(v), 10, 64); err == nil {
+			return n
+		}
+		number, _ := v.Float64()
+		return number
+	case []any:
+		for i, item := range v {
+			v[i] = forLibrary(item)
+		}
+	case map[string]any:
+		for name, member := range v {
+			v[name] = forLibrary(member)
+		}
+	}
+	return v
+}
+
+// giveExact gives a schema of the library, and those within it, their enumerations as
+// tree has them, which they are read from.
+func giveExact(s *jsonschema.Schema, tree any) {
+	object, ok := tree.(map[string]any)
+	if !ok {
+		return
+	}
+	if values, ok := object["enum"].([]any); ok && s.Enum != nil {
+		s.Enum = values
+	}
+	if value, ok := object["const"]; ok && s.Const != nil {
+		s.Const = &value
+	}
+	for _, sub := range subschemas(s) {
+		keyword, name, _ := strings.Cut(sub.path[1:], "/")
+		inner := object[keyword]
+		switch held := inner.(type) {
+		case []any:
+			if i, err := strconv.Atoi(name); err == nil && i < len(held) {
+				inner = held[i]
+			}
+		case map[string]any:
+			if sub.path != "/"+keyword {
+				inner = held[strings.NewReplacer("~1", "/", "~0", "~").Replace(name)]
+			}
+		}
+		giveExact(sub.schema, inner)
+	}
 }
 
 // mayHoldLong reports whether there may be a number in raw that is not exact as float64.
