@@ -106,6 +106,9 @@ func NewClient(wire Wire, calls *inflight.Calls, opts ClientOptions) *Client {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Overtaken != nil {
+		calls.RememberAnswered()
+	}
 	return &Client{
 		wire: wire, calls: calls, opts: opts, setting: newTurn(),
 		toolTasks: toolTasks{listing: newTurn()},
