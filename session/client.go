@@ -106,6 +106,9 @@ func NewClient(wire Wire, calls *inflight.Calls, opts ClientOptions) *Client {
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	if opts.Overtaken != nil {
+		calls.RememberAnswered()
+	}
 	return &Client{
 		wire: wire, calls: calls, opts: opts, setting: newTurn(),
 		toolTasks: toolTasks{listing: newTurn()},
@@ -183,7 +186,7 @@ func NoCommonRevision(supported []mcp.Revision) error {
 // Handle implements [mcp.Handler].
 func (c *Client) Handle(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
 	if req.Notification {
-		if req.Method == mcp.NotificationTaskStatus && !c.tasks.mayTell(req) {
+		if req.Method == mcp.NotificationTaskStatus && !c.tasks.theirs.mayTell(req) {
 			return mcp.Result{}, nil
 		}
 		params := mcp.ForLegacy(req, jsonrpc.ID{})

@@ -76,7 +76,7 @@ func (c *Client) elsewhere(q *question, on *inflight.Call) *inflight.Call {
 // longer than any call.
 func (c *Client) whomToAsk(req *mcp.Request) (call *inflight.Call, several bool) {
 	if isTaskRequest(req.Method) {
-		if owner, known := c.tasks.ofClient(mcp.TaskID(&req.Params)); known {
+		if owner, known := c.tasks.theirs.owner(mcp.TaskID(&req.Params)); known {
 			return c.listenerOf(owner), false
 		}
 	}

@@ -193,10 +193,18 @@ func (c *Client) lateFor(wants func(*mcp.Request) bool) *lateLog {
 		return nil
 	}
 	other, several := c.calls.Owner(func(*mcp.Request) bool { return true })
-	if several || other != nil && other.Client() != client || c.calls.LeftByOthers(client) {
+	if several || other != nil && other.Client() != client || c.mayBeOthers(newest.inbox) {
 		return nil
 	}
 	return newest
+}
+
+// mayBeOthers reports whether a log message outside calls that would be a call's may be
+// another client's: of a call that was left, or one whose response may have overtaken it.
+// While that was in flight beside this one the message would have been nobody's, and is as
+// long as a call would wait for it. Most come sooner: what has begun since loses no more.
+func (c *Client) mayBeOthers(call *inflight.Call) bool {
+	return c.calls.LeftByOthers(call.Client()) || c.calls.AnsweredOther(call, lateSteps*lateStep, lateStep)
 }
 
 // tellLate gives a log message to the request that it was too late for, and reports

@@ -102,7 +102,7 @@ func (c *Client) ask(ctx context.Context, q *question, on *inflight.Call) bool {
 	return on.Ask(q.size(), func(askCtx context.Context, caller mcp.Caller) {
 		result, err := q.put(askCtx, caller)
 		if err == nil {
-			c.answeredByTask(q.req, &result, on)
+			c.saidOfTask(q.req, &result, on)
 		}
 		if err == nil && q.task != "" {
 			result.Value = mcp.WithRelatedTask(&result.Value, q.task)

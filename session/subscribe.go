@@ -296,7 +296,7 @@ func (c *Client) passLog(n *mcp.Notification, on *inflight.Call, task string) {
 	c.late.seen.Store(true)
 	owner, several := c.calls.Owner(wants)
 	switch {
-	case several, owner != nil && c.calls.LeftByOthers(owner.Client()):
+	case several, owner != nil && c.mayBeOthers(owner):
 		return
 	case owner != nil && owner.Notify(n):
 		c.late.cameInTime(owner.Request)
@@ -304,7 +304,7 @@ func (c *Client) passLog(n *mcp.Notification, on *inflight.Call, task string) {
 	case c.tellLate(n, wants):
 		return
 	}
-	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.calls.LeftByOthers(listener.Client()) {
+	if listener := c.sessionListener(); listener != nil && wants(listener.Request) && !c.mayBeOthers(listener) {
 		listener.Notify(n)
 	}
 }

@@ -141,13 +141,25 @@ func (c *Client) progressOf(id int64, n *mcp.Notification) {
 	}
 }
 
-// answeredByTask keeps which client works on a question as a task, if one does.
-func (c *Client) answeredByTask(req *mcp.Request, result *mcp.Result, on *inflight.Call) {
+// saidOfTask keeps which client works on a question as a task, if one does, and what a
+// client says of such a task.
+func (c *Client) saidOfTask(req *mcp.Request, result *mcp.Result, on *inflight.Call) {
+	owner := on.Request.Meta.ClientKey()
+	if isTaskRequest(req.Method) {
+		c.tasks.theirs.answered(req, result, owner)
+		return
+	}
 	if _, ok := req.Params.Lookup("task"); !ok {
 		return
 	}
 	v := result.Get("task")
-	if task, ok := mcp.ReadTask(&v); ok {
-		c.tasks.givenToServer(task, on.Request.Meta.ClientKey())
+	task, ok := mcp.ReadTask(&v)
+	if !ok {
+		return
 	}
+	var present map[string]bool
+	if c.tasks.theirs.isFull() {
+		present = c.calls.Clients()
+	}
+	c.tasks.theirs.keep(task, owner, present)
 }

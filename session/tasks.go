@@ -2,7 +2,6 @@ package session
 
 import (
 	"fmt"
-	"maps"
 	"sync"
 	"time"
 
@@ -11,7 +10,8 @@ import (
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
 
-// Limits of the tasks of 2025-11-25 that are known on one connection.
+// Limits of the tasks of 2025-11-25 that are known on one connection: of the server's, and
+// as many of those that clients make for it.
 const (
 	// MaxTasks is how many there may be of all clients. At the limit those whose
 	// time to live is over are forgotten, or else the oldest of a client that has
@@ -25,11 +25,12 @@ const (
 // knownTasks are the tasks of 2025-11-25 that exist on one connection, and whose
 // they are: what concerns one reaches its client, and nobody else gets at it.
 type knownTasks struct {
+	theirs givenTasks // of clients, made for the server
+
 	mu      sync.Mutex
 	byID    map[string]*knownTask // of the server; guarded by mu, like what follows
 	byCall  map[int64]*knownTask  // by the id of the call that made it
 	counts  map[string]int        // of byID, by owner
-	theirs  map[string]*knownTask // of clients, made for the server
 	last    uint64                // number of a task
 	first   string                // client that had to do with tasks
 	several bool                  // another one had, too
@@ -315,46 +316,6 @@ func (k *knownTasks) beat(t *knownTask) (call *inflight.Call, count float64, tok
 		return nil, 0, jsonrpc.ID{}
 	}
 	return t.awaiting, t.rise(), t.token
-}
-
-// givenToServer keeps which client has made a task for the server. Of two clients
-// that have chosen the same id neither has it.
-func (k *knownTasks) givenToServer(task mcp.Task, owner string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.theirs == nil {
-		k.theirs = make(map[string]*knownTask)
-	}
-	if t := k.theirs[task.ID]; t != nil && t.owner != owner {
-		t.owner = ""
-		return
-	}
-	if len(k.theirs) >= MaxTasks {
-		now := time.Now()
-		maps.DeleteFunc(k.theirs, func(_ string, t *knownTask) bool { return t.isOver(now) })
-	}
-	if len(k.theirs) < MaxTasks { // else the only client there is will be asked
-		k.theirs[task.ID] = &knownTask{id: task.ID, owner: owner, over: overAt(task.Life)}
-	}
-}
-
-// ofClient returns which client has made a task for the server, "" if that cannot be
-// told, and whether it is known.
-func (k *knownTasks) ofClient(id string) (owner string, ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	t := k.theirs[id]
-	if t == nil {
-		return "", false
-	}
-	return t.owner, true
-}
-
-// mayTell reports whether a client may tell the server of the task that a notification
-// names: not if another one has made it.
-func (k *knownTasks) mayTell(n *mcp.Request) bool {
-	owner, known := k.ofClient(mcp.TaskID(&n.Params))
-	return !known || owner == n.Meta.ClientKey()
 }
 
 // overAt returns when a time to live that begins now is over; zero for never.

@@ -3,14 +3,12 @@ package session_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
-	"github.com/mcpsplice/mcpsplice/session"
 )
 
 // TestTaskWhoseIDIsUsedAgain is the newer one's, with all that concerns it.
@@ -71,52 +69,6 @@ func TestQuestionAboutATaskOfWhoDoesNotListen_B151(t *testing.T) {
 	for _, r := range inFlight {
 		r.stop()
 	}
-}
-
-// TestTasksOfClientsAreBounded: further ones are not known until others are over.
-func TestTasksOfClientsAreBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newSlowTask()
-		w.arrived = make(chan struct{}, 3*session.MaxTasks)
-		c := toTasks(t, w.wire)
-		n := 0
-		for _, name := range []string{"a", "b"} {
-			l, _ := listen(t, c, mcp.Metadata{Revision: legacyRev, Session: name}, mcp.Filter{Session: true})
-			l.ask = answering("the session of " + name).ask
-		}
-		caller := newListener()
-		caller.ask = func(context.Context, *mcp.Request) (mcp.Result, error) {
-			n++
-			return mcp.RawResult(fmt.Appendf(nil, `{"task":{"taskId":"%d","ttl":60000}}`, n)), nil
-		}
-		r := handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x"}`), caller)
-		call := <-w.creating
-		for range session.MaxTasks + 1 {
-			c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"task":{}}}`), call)
-			synctest.Wait()
-		}
-		known := func(id int, want string) {
-			t.Helper()
-			c.Asked(t.Context(), scan(t, fmt.Sprintf(`{"jsonrpc":"2.0","id":"about %d","method":"tasks/get","params":{"taskId":"%d"}}`, id, id)), nil)
-			synctest.Wait()
-			if got := w.all(fmt.Sprintf(`reply "about %d"`, id)); !slices.Equal(got, []string{fmt.Sprintf(`reply "about %d" %s`, id, want)}) {
-				t.Errorf("answered %q", got)
-			}
-		}
-		answer(call, "{}")
-		<-r.done
-		known(session.MaxTasks, `{"from":"the session of a"}`)
-		known(session.MaxTasks+1, "error -32603") // of either
-		time.Sleep(time.Hour)
-		r = handle(t, c, of("a", mcp.MethodCallTool, `{"name":"x"}`), caller)
-		call = <-w.creating
-		c.Asked(t.Context(), scan(t, `{"jsonrpc":"2.0","id":"q","method":"sampling/createMessage","params":{"task":{}}}`), call)
-		synctest.Wait()
-		answer(call, "{}")
-		<-r.done
-		known(session.MaxTasks+2, `{"from":"the session of a"}`)
-		known(1, "error -32603")
-	})
 }
 
 // TestClockStandsStillForAllQuestionsOfATask: as long as one of them is open.

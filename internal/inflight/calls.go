@@ -32,6 +32,10 @@ type Calls struct {
 	deaf  error              // why no listen call can
 	wakes []chan struct{}    // of calls that have ended, for others
 
+	answered       answered // the newest
+	answeredBefore answered // the newest of another client than that
+	remembers      bool     // these two
+
 	pending atomic.Int32 // calls that wait for a response, but for listen calls
 	dropped atomic.Int64
 }

@@ -28,7 +28,14 @@ func (c *Calls) end(call *Call) {
 		return
 	}
 	delete(c.calls, call.ID)
-	if call.own || call.Request.Method == mcp.MethodListen || call.settled() || c.err != nil {
+	if call.own || call.Request.Method == mcp.MethodListen {
+		return
+	}
+	settled := call.settled()
+	if settled && c.remembers {
+		c.remember(call)
+	}
+	if settled || c.err != nil {
 		return
 	}
 	c.expire(time.Now())

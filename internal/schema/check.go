@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -43,7 +44,7 @@ func (m *mismatch) Error() string {
 }
 
 // check returns why raw, a valid JSON value, is not as the schema has it; nil if
-// it is. Only patterns take from the budget: all else takes no longer than
+// it is. Only patterns and divisors take from the budget: all else takes no longer than
 // passing over the value.
 func (c *checker) check(raw []byte, b *budget) *mismatch {
 	if m := c.checkKind(raw); m != nil {
@@ -60,7 +61,7 @@ func (c *checker) check(raw []byte, b *budget) *mismatch {
 	case 't', 'f', 'n':
 		return nil
 	}
-	return c.number(raw)
+	return c.number(raw, b)
 }
 
 // checkObject is check for an object that may have an index.
@@ -99,19 +100,19 @@ func kindOf(raw []byte) typeSet {
 	case 'n':
 		return typeNull
 	}
-	if isInteger(string(raw)) {
+	if isInteger(raw) {
 		return typeInteger | typeNumber
 	}
 	return typeNumber
 }
 
 // isInteger reports whether a number has no fraction, however it is written.
-func isInteger(literal string) bool {
-	if !strings.ContainsAny(literal, ".eE") {
-		return true
+func isInteger(literal []byte) bool {
+	if bytes.IndexByte(literal, 'e') >= 0 || bytes.IndexByte(literal, 'E') >= 0 {
+		return newDecimal(literal).isInteger()
 	}
-	number, err := strconv.ParseFloat(literal, 64)
-	return err == nil && number == math.Trunc(number)
+	point := bytes.IndexByte(literal, '.')
+	return point < 0 || len(bytes.TrimRight(literal[point+1:], "0")) == 0
 }
 
 // String lists the types.
@@ -204,26 +205,69 @@ func (c *checker) text(raw []byte, b *budget) *mismatch {
 	return nil
 }
 
-func (c *checker) number(raw []byte) *mismatch {
-	if !c.minimum.set && !c.maximum.set {
+func (c *checker) number(raw []byte, b *budget) *mismatch {
+	if c.bounds != 0 {
+		if m := c.inBounds(raw); m != nil {
+			return m
+		}
+	}
+	if c.multipleOf == nil {
 		return nil
 	}
-	number, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		return wrong("is out of range")
+	exact := newDecimal(raw)
+	if !b.take(c.multipleOf.steps(exact)) {
+		return &mismatch{reason: tooManySteps}
 	}
-	low, high := c.minimum, c.maximum
-	switch {
-	case low.set && low.exclusive && number <= low.value:
-		return wrong("must be more than %v", low.value)
-	case low.set && number < low.value:
-		return wrong("must not be less than %v", low.value)
-	case high.set && high.exclusive && number >= high.value:
-		return wrong("must be less than %v", high.value)
-	case high.set && number > high.value:
-		return wrong("must not be more than %v", high.value)
+	if !c.multipleOf.divides(exact) {
+		return wrong("must be a multiple of %s", c.multipleOf.text)
 	}
 	return nil
+}
+
+func (c *checker) inBounds(raw []byte) *mismatch {
+	number, _ := strconv.ParseFloat(string(raw), 64) // beyond all numbers it is infinite
+	for side := range c.limits {
+		if c.bounds&(1<<side) == 0 {
+			continue
+		}
+		bound := &c.limits[side]
+		order := bound.order(number, raw)
+		switch side {
+		case atLeast:
+			if order < 0 {
+				return wrong("must not be less than %s", bound.text())
+			}
+		case moreThan:
+			if order <= 0 {
+				return wrong("must be more than %s", bound.text())
+			}
+		case atMost:
+			if order > 0 {
+				return wrong("must not be more than %s", bound.text())
+			}
+		case lessThan:
+			if order >= 0 {
+				return wrong("must be less than %s", bound.text())
+			}
+		}
+	}
+	return nil
+}
+
+// order returns less than 0 if a number is less than the bound, more if it is more. The
+// number as it is written decides only between numbers that a float64 does not.
+func (b *bound) order(number float64, raw []byte) int {
+	switch {
+	case number < b.value:
+		return -1
+	case number > b.value:
+		return 1
+	case b.exact == nil && isShort(raw):
+		return 0
+	case b.exact == nil:
+		return newDecimal(raw).compare(decimalOf(b.value))
+	}
+	return newDecimal(raw).compare(*b.exact)
 }
 
 // among reports whether a value is one of the enumeration's.
@@ -238,9 +282,10 @@ func (c *checker) among(raw []byte) bool {
 	case '"':
 		value, _ = jsonrpc.Unquote(raw)
 	default:
-		number, err := strconv.ParseFloat(string(raw), 64)
-		if err != nil {
-			return false
+		number, _ := strconv.ParseFloat(string(raw), 64)
+		if exact := inexact(raw); exact != nil {
+			_, there := slices.BinarySearchFunc(c.inexact[number], *exact, decimal.compare)
+			return there
 		}
 		value = number
 	}

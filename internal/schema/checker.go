@@ -1,8 +1,11 @@
 package schema
 
 import (
+	stdjson "encoding/json"
+	"fmt"
 	"math"
 	"regexp"
+	"slices"
 )
 
 // A checker checks values against a schema of the keywords that tools mostly
@@ -14,19 +17,31 @@ type checker struct {
 
 	types       typeSet // 0 for any
 	properties  map[string]*property
-	required    []string         // all of them properties
-	additional  *checker         // of properties that are not named; nil for anything
-	items       *checker         // nil for anything
-	values      []any            // enum and const; nil for anything
-	set         map[any]struct{} // of values
+	required    []string              // all of them properties
+	additional  *checker              // of properties that are not named; nil for anything
+	items       *checker              // nil for anything
+	values      []any                 // enum and const; nil for anything
+	set         map[any]struct{}      // of values
+	inexact     map[float64][]decimal // of values that are not in set, by what they are read as, in order
 	pattern     *regexp.Regexp
 	patternSize int
 
 	minLength, maxLength         int
 	minItems, maxItems           int
 	minProperties, maxProperties int
-	minimum, maximum             bound
+
+	bounds     uint8     // which of limits there are, a bit each
+	limits     *[4]bound // by side
+	multipleOf *divisor  // nil for anything
 }
+
+// The sides of a number.
+const (
+	atLeast = iota
+	moreThan
+	atMost
+	lessThan
+)
 
 // A property is what a schema says of a member of an object.
 type property struct {
@@ -37,10 +52,18 @@ type property struct {
 // maxRequired is how many members a checker can require.
 const maxRequired = 512
 
-// A bound is the least or the greatest that a number may be.
+// A bound is what a number may not be beyond.
 type bound struct {
-	set, exclusive bool
-	value          float64
+	value float64
+	exact *decimal // nil if value is
+	shown stdjson.Number
+}
+
+func (b *bound) text() string {
+	if b.exact == nil {
+		return fmt.Sprint(b.value)
+	}
+	return shortened(string(b.shown), maxShownName)
 }
 
 // A typeSet is a set of JSON types.
@@ -132,13 +155,15 @@ func (c *checker) keyword(name string, value any) bool {
 	case "maxProperties":
 		ok = count(value, &c.maxProperties)
 	case "minimum":
-		ok = c.minimum.take(value, false)
+		ok = c.takeBound(value, atLeast)
 	case "maximum":
-		ok = c.maximum.take(value, false)
+		ok = c.takeBound(value, atMost)
 	case "exclusiveMinimum":
-		ok = c.minimum.take(value, true)
+		ok = c.takeBound(value, moreThan)
 	case "exclusiveMaximum":
-		ok = c.maximum.take(value, true)
+		ok = c.takeBound(value, lessThan)
+	case "multipleOf":
+		ok = c.takeDivisor(value)
 	}
 	return ok
 }
@@ -207,9 +232,26 @@ func (c *checker) takeValues(values []any) bool {
 	}
 	c.values, c.set = values, make(map[any]struct{}, len(values))
 	for _, value := range values {
+		if literal, ok := value.(stdjson.Number); ok {
+			c.takeInexact(literal)
+			continue
+		}
 		c.set[value] = struct{}{}
 	}
+	for _, alike := range c.inexact {
+		slices.SortFunc(alike, decimal.compare)
+	}
 	return len(values) > 0
+}
+
+// takeInexact takes up one value of an enumeration. One that is beyond all that a float64
+// can be has not come here.
+func (c *checker) takeInexact(literal stdjson.Number) {
+	if c.inexact == nil {
+		c.inexact = make(map[float64][]decimal)
+	}
+	read, _ := literal.Float64()
+	c.inexact[read] = append(c.inexact[read], newDecimal([]byte(literal)))
 }
 
 // takePattern takes up a pattern. One that is none or too large is refused by the
@@ -225,14 +267,48 @@ func (c *checker) takePattern(value any) bool {
 	return err == nil
 }
 
-// take takes up a bound, and reports whether it is the first one of its side.
-func (b *bound) take(value any, exclusive bool) bool {
-	number, ok := value.(float64)
-	if !ok || b.set {
+// takeBound takes up the bound of a side.
+func (c *checker) takeBound(value any, side int) bool {
+	b := bound{}
+	switch value := value.(type) {
+	case float64:
+		b.value = value
+	case stdjson.Number:
+		var err error
+		if b.value, err = value.Float64(); err != nil {
+			return false
+		}
+		b.exact, b.shown = inexact([]byte(value)), value
+	default:
 		return false
 	}
-	*b = bound{true, exclusive, number}
+	if c.limits == nil {
+		c.limits = new([4]bound)
+	}
+	c.bounds |= 1 << side
+	c.limits[side] = b
 	return true
+}
+
+// takeDivisor takes up what numbers are multiples of. One that none is is left to the
+// library of schemas.
+func (c *checker) takeDivisor(value any) bool {
+	by, ok := numberIn(value)
+	if ok {
+		c.multipleOf = newDivisor(by, shortened(fmt.Sprint(value), maxShownName))
+	}
+	return c.multipleOf != nil
+}
+
+// numberIn returns the number that a value of a schema is.
+func numberIn(value any) (d decimal, ok bool) {
+	switch value := value.(type) {
+	case float64:
+		return decimalOf(value), true
+	case stdjson.Number:
+		return newDecimal([]byte(value)), true
+	}
+	return decimal{}, false
 }
 
 func count(value any, n *int) bool {

@@ -9,7 +9,11 @@ func CheckBoth(schema, value []byte) (fast, slow error, known bool) {
 	if err != nil {
 		return err, err, false
 	}
-	s, err := newSlow(mcp.JSON(schema))
+	tree, err := decode(schema)
+	if err != nil {
+		return err, err, false
+	}
+	s, err := newSlow(mcp.JSON(schema), tree)
 	if err != nil {
 		return err, err, false
 	}

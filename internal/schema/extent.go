@@ -52,6 +52,9 @@ func (e *extent) schema(v any, depth int) error {
 		return fmt.Errorf("schemas within it are over the limit MaxSubschemas of %d", MaxSubschemas)
 	}
 	members, _ := v.(map[string]any)
+	if by, ok := numberIn(members["multipleOf"]); ok && len(by.digits) > MaxDivisorDigits {
+		return fmt.Errorf("multipleOf of %d digits is over the limit MaxDivisorDigits of %d", len(by.digits), MaxDivisorDigits)
+	}
 	for keyword, value := range members {
 		if err := e.held(holdings[keyword], value, depth+1); err != nil {
 			return err

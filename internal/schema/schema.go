@@ -9,7 +9,6 @@ import (
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 
-	json "github.com/go-json-experiment/json"
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
@@ -44,8 +43,8 @@ func New(raw mcp.JSON) (*Schema, error) {
 	if len(raw) > MaxSchemaBytes {
 		return nil, fmt.Errorf("schema of %d bytes is over the limit MaxSchemaBytes of %d", len(raw), MaxSchemaBytes)
 	}
-	var tree any
-	if err := json.Unmarshal(raw, &tree); err != nil {
+	tree, err := decode(raw)
+	if err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
 	}
 	var size extent
@@ -63,14 +62,18 @@ func New(raw mcp.JSON) (*Schema, error) {
 	if fast := compile(tree); fast != nil {
 		return &Schema{fast: fast}, nil
 	}
-	return newSlow(raw)
+	return newSlow(raw, tree)
 }
 
-// newSlow returns a schema for what a checker does not know.
-func newSlow(raw mcp.JSON) (*Schema, error) {
+// newSlow returns a schema for what a checker does not know. Tree is what raw was decoded
+// as.
+func newSlow(raw mcp.JSON, tree any) (*Schema, error) {
 	var parsed jsonschema.Schema
 	if err := stdjson.Unmarshal(raw, &parsed); err != nil {
 		return nil, fmt.Errorf("schema: %w", err)
+	}
+	if mayHoldLong(raw) {
+		giveExact(&parsed, forLibrary(tree))
 	}
 	graph, err := newGraph(&parsed)
 	if err != nil {
@@ -105,9 +108,12 @@ func (s *Schema) Check(raw []byte) error {
 	if n := mostValues(raw); n > MaxCheckedValues {
 		return fmt.Errorf("about %d JSON values are over the limit MaxCheckedValues of %d", n, MaxCheckedValues)
 	}
-	var v any
-	if err := json.Unmarshal(raw, &v); err != nil {
+	v, err := decode(raw)
+	if err != nil {
 		return Plainly(err)
+	}
+	if mayHoldLong(raw) {
+		v = forLibrary(v)
 	}
 	if !newBudget().spend(weigh(v), newVisits(map[*part]int{s.root: 1})) {
 		return errors.New("checking it " + tooManySteps)

@@ -31,7 +31,7 @@ func TestHostileValuesAreBounded_B164(t *testing.T) {
 		{"much shown in many errors", `{"anyOf":[` + strings.Repeat(`{"type":"null"},`, 19_000/2) + `false]}`, `"` + strings.Repeat("x", 4<<20) + `"`, steps},
 		{"deep arrays", `{"items":{"items":{"type":"string"}}}`, nested(900, `[`, `1`, `]`), `/0/0 must be of type string`},
 		{"deep arrays for the library", `{"anyOf":[{"items":{"$ref":"#"}}]}`, nested(900, `[`, `1`, `]`), ""},
-		{"a long number", `{"type":"integer","maximum":5}`, strings.Repeat("9", 1<<20), `out of range`},
+		{"a long number", `{"type":"integer","maximum":5}`, strings.Repeat("9", 1<<20), `must not be more than 5`},
 		{"a number beyond all", `{"anyOf":[{"type":"number"}]}`, `1e400`, `out of range`},
 		{"a huge array", `{"items":{"type":"integer"},"maxItems":10}`, `[` + strings.Repeat("1,", 1<<20) + `1]`, `has 1048577 items`},
 		{"a huge object", `{"required":["z"],"additionalProperties":{"type":"integer"}}`, hugeObject(50_000), `lacks the member "z"`},

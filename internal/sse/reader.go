@@ -126,8 +126,8 @@ func NewReader(r io.Reader, maxEvent int) *Reader {
 // takes effect if it came before the limit was hit. One that does not end, or many
 // within [FloodTime] with no event within the limit between them, give an
 // [*EndlessError] after [MaxPassedOver] times the limit. That and a [*FloodError]
-// come again with each further call. There is no limit of time: a stream that is slow
-// in the middle of an event is as one that is silent.
+// come again with each further call. There is no limit of time, that
+// is up to the source, see [Reader.Amid].
 func (r *Reader) Next() (Event, error) {
 	if r.flooded != nil {
 		return Event{}, r.flooded
@@ -409,6 +409,13 @@ func (r *Reader) ended(err error) error {
 		return errTruncated
 	}
 	return io.EOF
+}
+
+// Amid reports whether the stream stands where it does not stop by itself: in a line of
+// data, or in an event over the limit that is being dropped. It may be asked by the source
+// while that is read from.
+func (r *Reader) Amid() bool {
+	return r.skipping || r.line(r.in.end).field == fieldData
 }
 
 // inEvent reports whether something would be lost if the stream ended here.

@@ -316,3 +316,38 @@ func TestDataBelongsToTheCaller(t *testing.T) {
 		t.Errorf("partial data is %q after its first copy was cleared", second)
 	}
 }
+
+// TestAmid: the source may ask, while it is read from, whether more is to come by itself.
+func TestAmid_R14(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want bool
+	}{
+		{"", false}, {"data: a\n\n", false}, {"data: a\n", false}, {"da", false}, {": a", false}, {"id: a", false}, {"x: a", false},
+		{"data: a", true}, {"data:", true}, {"id: a\ndata: a\ndata: a", true},
+		{"data: " + strings.Repeat("x", 100), true}, {"data: " + strings.Repeat("x", 100) + "\n", true},
+		{"data: " + strings.Repeat("x", 100) + "\nid: 1\n", true}, {"data: " + strings.Repeat("x", 100) + "\n\n", false},
+		{"data: " + strings.Repeat("x", 100) + "\r\n\r\n: a", false},
+	} {
+		var r *sse.Reader
+		var got bool
+		rest := strings.NewReader(tt.text)
+		r = sse.NewReader(sourceFunc(func(b []byte) (int, error) {
+			if rest.Len() == 0 {
+				got = r.Amid()
+			}
+			return rest.Read(b)
+		}), 50)
+		for err, tooLarge := error(nil), (*sse.TooLargeError)(nil); err == nil || errors.As(err, &tooLarge); {
+			_, err = r.Next()
+		}
+		if got != tt.want {
+			t.Errorf("after %.20q… of %d bytes it is %v", tt.text, len(tt.text), got)
+		}
+	}
+}
+
+// A sourceFunc is an [io.Reader].
+type sourceFunc func(b []byte) (int, error)
+
+func (f sourceFunc) Read(b []byte) (int, error) { return f(b) }

@@ -106,7 +106,7 @@ func (e *legacyEra) listenOnce(ctx context.Context, at *cursor) (events int, err
 	e.streamed = true
 	e.reading.Store(true)
 	defer e.reading.Store(false)
-	reader := sse.NewReader(&pulse{ReadCloser: resp.Body}, e.conn.opts.MaxBody)
+	reader := eventsOf(&pulse{ReadCloser: resp.Body}, e.conn.opts.MaxBody)
 	defer at.update(reader)
 	for {
 		event, err := reader.Next()

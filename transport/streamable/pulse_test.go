@@ -70,6 +70,7 @@ type silentServer struct {
 
 	streams   string // the method whose reply is a stream
 	noOutside bool   // there is no stream outside calls
+	maxBody   int    // of the client; 0 for the default
 
 	mu   sync.Mutex // held by RoundTrip
 	gets int        // guarded by mu, like scripts
@@ -123,7 +124,7 @@ func (s *silentServer) dial(t *testing.T, era mcp.Era) *streamable.Conn {
 	t.Helper()
 	s.t, s.began, s.opened = t, time.Now(), make(chan time.Duration, 100)
 	opts := knownEra(era)
-	opts.Transport = s
+	opts.Transport, opts.MaxBody = s, s.maxBody
 	if era == mcp.Modern {
 		opts.Revision = mcp.NewestModern
 	}
@@ -183,6 +184,67 @@ func TestStreamThatIsHalfOpen_R6(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestStreamThatStopsInAnEvent_R6: what has begun does not wait for news. Between lines a
+// server may.
+func TestStreamThatStopsInAnEvent_R6(t *testing.T) {
+	const day, limit = 24 * time.Hour, 1 << 10
+	over := script{{text: "data: " + strings.Repeat("x", limit)}, {after: 50 * time.Second, text: "xx"}, {after: 50 * time.Second, text: "xx"}}
+	for _, tt := range []struct {
+		name   string
+		script script
+		again  time.Duration // when it is opened again; 0 for never
+	}{
+		{"over the limit", over, 100*time.Second + time.Minute + time.Second},
+		{"over the limit, between its lines", append(over, script{{text: "\ndata: x\n"}}...), 100*time.Second + time.Minute + time.Second},
+		{"over the limit, and kept alive before", append(beats(4, 30*time.Second), over[0]), 2*time.Minute + time.Minute + time.Second},
+		{"after one over the limit", append(over, script{{text: "\n\n"}}...), 0},
+		{"in a line of data", script{{text: "data: x"}}, time.Minute + time.Second},
+		{"after a line of data", script{{text: "data: x\n"}}, 0},
+		{"after a wait", script{{text: "retry: 1"}}, 0},
+		{"in a comment", script{{text: ": x"}}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &silentServer{scripts: []script{tt.script, nil}, maxBody: limit}
+				c := s.dial(t, mcp.Legacy)
+				<-s.opened
+				select {
+				case at := <-s.opened:
+					if at != tt.again {
+						t.Errorf("the stream was opened again after %v, want %v", at, tt.again)
+					}
+				case <-time.After(day):
+					if tt.again != 0 {
+						t.Error("the stream was never opened again")
+					}
+				}
+				if err := c.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+func TestListenThatStopsInAnEvent_R6(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		acked := event(`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{"toolsListChanged":true}}}`)
+		s := &silentServer{streams: mcp.MethodListen, scripts: []script{{{text: acked + `data: {"jsonrpc":`}}}}
+		c := s.dial(t, mcp.Modern)
+		params := jsonrpc.Trusted([]byte(`{"notifications":{"toolsListChanged":true}}`))
+		_, err := c.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListen, Params: params}, mcp.NoCaller{})
+		if failed, ok := errors.AsType[*mcp.CallError](err); !ok || failed.Kind != mcp.ConnectionLost || time.Since(s.began) != time.Minute {
+			t.Fatalf("after %v: %v", time.Since(s.began), err)
+		}
+		if want := "nothing has come for 1m0s in the middle of an event"; !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %q, want in it %q", err, want)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestListenThatIsHalfOpen_R6(t *testing.T) {

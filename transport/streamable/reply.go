@@ -399,7 +399,7 @@ func (c *Conn) openStream(ctx context.Context, era httpEra, at *cursor) (*http.R
 // readStream takes events until the response, or the stream's end, for which
 // it returns why there was none.
 func (t *trip) readStream(body io.Reader, at *cursor) (responded bool, err error) {
-	events := sse.NewReader(body, t.conn.opts.MaxBody)
+	events := eventsOf(body, t.conn.opts.MaxBody)
 	defer at.update(events)
 	for {
 		e, err := events.Next()
