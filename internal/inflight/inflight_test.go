@@ -372,17 +372,19 @@ func TestCallThatReadsForItself(t *testing.T) {
 		}, 0, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			var calls inflight.Calls
-			call, other := start(t, &calls, tool("a")), start(t, &calls, tool("b"))
-			r := &scriptedReader{free: tt.free, reads: tt.reads(call, other)}
-			var got recorder
-			m, err := call.WaitReading(t.Context(), &got, 0, r)
-			if err != nil || string(m.Body.Raw()) != "{}" {
-				t.Errorf("got %+v, %v", m, err)
-			}
-			if len(got.all()) != tt.told || len(r.reads) != tt.left || r.taken != r.passed {
-				t.Errorf("told %q; %d reads left; taken %d times, passed %d times", got.all(), len(r.reads), r.taken, r.passed)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				var calls inflight.Calls
+				call, other := start(t, &calls, tool("a")), start(t, &calls, tool("b"))
+				r := &scriptedReader{free: tt.free, reads: tt.reads(call, other)}
+				var got recorder
+				m, err := call.WaitReading(t.Context(), &got, 0, r)
+				if err != nil || string(m.Body.Raw()) != "{}" {
+					t.Errorf("got %+v, %v", m, err)
+				}
+				if len(got.all()) != tt.told || len(r.reads) != tt.left || r.taken != r.passed {
+					t.Errorf("told %q; %d reads left; taken %d times, passed %d times", got.all(), len(r.reads), r.taken, r.passed)
+				}
+			})
 		})
 	}
 }
