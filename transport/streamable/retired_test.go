@@ -1,11 +1,16 @@
 package streamable_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
+	"github.com/mcpsplice/mcpsplice/transport/streamable"
 )
 
 // TestRetiredConnectionTellsOfItsCalls_B136: its session goes on for those in flight.
@@ -73,4 +78,56 @@ func TestRetiredConnectionMakesAllRequestsOfACall(t *testing.T) {
 	if err := await(t, retired); err != nil || len(p.seen("tools/call")) != 1 || len(p.seen("DELETE")) != 1 {
 		t.Errorf("%v after %q", err, p.order())
 	}
+}
+
+// TestRetiredConnectionThatIsClosedMakesNoMoreRequests: who closes it waits for those
+// that are on their way, and for no others.
+func TestRetiredConnectionThatIsClosedMakesNoMoreRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var called atomic.Int64
+		release := make(chan struct{})
+		s := newBubbled(t, func(_ context.Context, m *jsonrpc.Message) string {
+			result := `"result":{}`
+			switch string(m.Method) {
+			case "initialize":
+				result = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}}}`
+			case "logging/setLevel":
+				<-release
+			case "tools/call":
+				called.Add(1)
+			}
+			if m.Kind != jsonrpc.Request {
+				return ""
+			}
+			return `{"jsonrpc":"2.0","id":` + m.ID.String() + `,` + result + `}`
+		})
+		s.stream = nil
+		opts := knownEra(mcp.Legacy)
+		opts.Transport = s
+		c, err := streamable.Dial(t.Context(), "http://h/mcp", opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := make(chan error, 1)
+		go func() {
+			req := toolRequest("t", `{}`)
+			req.Meta.LogLevel = "debug"
+			_, err := c.Handle(t.Context(), req, mcp.NoCaller{})
+			failed <- err
+		}()
+		synctest.Wait()
+		retired := make(chan error, 1)
+		go func() { retired <- c.Retire(t.Context()) }()
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- c.Close() }()
+		synctest.Wait()
+		close(release)
+		if err := <-failed; err == nil || mcp.OutcomeOf(err) != mcp.NotSent || called.Load() != 0 {
+			t.Errorf("the call, made %d times: %v", called.Load(), err)
+		}
+		if err := errors.Join(<-retired, <-closed); err != nil {
+			t.Error(err)
+		}
+	})
 }
