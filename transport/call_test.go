@@ -42,53 +42,57 @@ func TestAbandonedCallIsCancelledOnce_B136_S160(t *testing.T) {
 		}, mcp.TimedOut, why},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			conn, p := connect(t, transport.DialOptions{}, transport.LineOptions{})
-			c := tt.end(t, conn)
-			m := p.expect(mcp.MethodCallTool)
-			if tt.kind == mcp.Cancelled {
-				c.cancel(why)
-			}
-			if e := c.failure(t); e.Kind != tt.kind || e.Outcome != mcp.MaybeExecuted || !errors.Is(e, tt.cause) {
-				t.Errorf("failed with %v", e)
-			}
-			cancelled := p.expect(mcp.NotificationCancelled)
-			if id, _ := cancelled.Body.Lookup("requestId"); string(id) != m.ID.String() {
-				t.Errorf("cancelled %s", cancelled.Body.Raw())
-			}
-			// B137: late replies, of any kind, change nothing.
-			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":0,"message":"Request cancelled"}}`, m.ID),
-				fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID),
-				`{"jsonrpc":"2.0","id":999,"result":{}}`)
-			next := start(t, conn, toolCall(legacyMeta("a")), mcp.NoCaller{})
-			again := p.expect(mcp.MethodCallTool) // and no second cancellation before it
-			if again.ID.Key() == m.ID.Key() {
-				t.Error("an id was used twice")
-			}
-			p.answer(again, `{"b":1}`)
-			if got, err := next.wait(t); got != `{"b":1}` || err != nil {
-				t.Errorf("got %s, %v", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				conn, p := connect(t, transport.DialOptions{}, transport.LineOptions{})
+				c := tt.end(t, conn)
+				m := p.expect(mcp.MethodCallTool)
+				if tt.kind == mcp.Cancelled {
+					c.cancel(why)
+				}
+				if e := c.failure(t); e.Kind != tt.kind || e.Outcome != mcp.MaybeExecuted || !errors.Is(e, tt.cause) {
+					t.Errorf("failed with %v", e)
+				}
+				cancelled := p.expect(mcp.NotificationCancelled)
+				if id, _ := cancelled.Body.Lookup("requestId"); string(id) != m.ID.String() {
+					t.Errorf("cancelled %s", cancelled.Body.Raw())
+				}
+				// B137: late replies, of any kind, change nothing.
+				p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":0,"message":"Request cancelled"}}`, m.ID),
+					fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID),
+					`{"jsonrpc":"2.0","id":999,"result":{}}`)
+				next := start(t, conn, toolCall(legacyMeta("a")), mcp.NoCaller{})
+				again := p.expect(mcp.MethodCallTool) // and no second cancellation before it
+				if again.ID.Key() == m.ID.Key() {
+					t.Error("an id was used twice")
+				}
+				p.answer(again, `{"b":1}`)
+				if got, err := next.wait(t); got != `{"b":1}` || err != nil {
+					t.Errorf("got %s, %v", got, err)
+				}
+			})
 		})
 	}
 }
 
 func TestInitializeIsNeverCancelled_B136_B061(t *testing.T) {
-	link, p := newLink(t, transport.LineOptions{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	failed := make(chan error, 1)
-	go func() {
-		_, err := transport.Dial(ctx, link, transport.DialOptions{Era: mcp.Legacy})
-		failed <- err
-	}()
-	p.expect(mcp.MethodInitialize)
-	err := receive(t, "the failure", failed)
-	if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut {
-		t.Errorf("failed with %v", err)
-	}
-	if line := p.line(); line != "" {
-		t.Errorf("sent %s", line)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		link, p := newLink(t, transport.LineOptions{})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := transport.Dial(ctx, link, transport.DialOptions{Era: mcp.Legacy})
+			failed <- err
+		}()
+		p.expect(mcp.MethodInitialize)
+		err := receive(t, "the failure", failed)
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut {
+			t.Errorf("failed with %v", err)
+		}
+		if line := p.line(); line != "" {
+			t.Errorf("sent %s", line)
+		}
+	})
 }
 
 func TestCallWithAnEndedContextSendsNothing_S158(t *testing.T) {
