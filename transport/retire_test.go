@@ -73,9 +73,15 @@ func TestRetiredEdgeLetsItsCallsEnd_P1_P7(t *testing.T) {
 func TestRetiredEdgeEndsListenCalls(t *testing.T) {
 	for _, era := range []mcp.Era{mcp.Legacy, mcp.Modern} {
 		conn, p := connect(t, transport.DialOptions{Era: era}, transport.LineOptions{})
-		go p.drain()
 		filter := mcp.Filter{ToolsListChanged: true, Session: true}
-		listening := start(t, conn, &mcp.Request{Method: mcp.MethodListen, Params: filter.Params()}, mcp.NoCaller{})
+		l := newListener()
+		listening := start(t, conn, &mcp.Request{Method: mcp.MethodListen, Params: filter.Params()}, l)
+		if era == mcp.Modern {
+			p.expect(mcp.MethodListen)
+		} else {
+			receive(t, "the acknowledgement", l.got)
+		}
+		go p.drain()
 		if err := conn.Retire(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -85,21 +85,23 @@ func TestRetiredConnectionMakesAllRequestsOfACall(t *testing.T) {
 func TestRetiredConnectionThatIsClosedMakesNoMoreRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var called atomic.Int64
-		release := make(chan struct{})
+		setting, listing := make(chan struct{}), make(chan struct{})
 		s := newBubbled(t, func(_ context.Context, m *jsonrpc.Message) string {
-			result := `"result":{}`
+			result := `{}`
 			switch string(m.Method) {
 			case "initialize":
-				result = `"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}}}`
+				result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}}}`
 			case "logging/setLevel":
-				<-release
+				<-setting
+			case "prompts/list":
+				<-listing
 			case "tools/call":
 				called.Add(1)
 			}
 			if m.Kind != jsonrpc.Request {
 				return ""
 			}
-			return `{"jsonrpc":"2.0","id":` + m.ID.String() + `,` + result + `}`
+			return `{"jsonrpc":"2.0","id":` + m.ID.String() + `,"result":` + result + `}`
 		})
 		s.stream = nil
 		opts := knownEra(mcp.Legacy)
@@ -108,25 +110,30 @@ func TestRetiredConnectionThatIsClosedMakesNoMoreRequests(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		failed := make(chan error, 1)
-		go func() {
+		run := func(f func() error) <-chan error {
+			ended := make(chan error, 1)
+			go func() { ended <- f() }()
+			synctest.Wait()
+			return ended
+		}
+		inTwo := run(func() error {
 			req := toolRequest("t", `{}`)
 			req.Meta.LogLevel = "debug"
 			_, err := c.Handle(t.Context(), req, mcp.NoCaller{})
-			failed <- err
-		}()
-		synctest.Wait()
-		retired := make(chan error, 1)
-		go func() { retired <- c.Retire(t.Context()) }()
-		synctest.Wait()
-		closed := make(chan error, 1)
-		go func() { closed <- c.Close() }()
-		synctest.Wait()
-		close(release)
-		if err := <-failed; err == nil || mcp.OutcomeOf(err) != mcp.NotSent || called.Load() != 0 {
+			return err
+		})
+		inOne := run(func() error {
+			_, err := c.Handle(t.Context(), &mcp.Request{Method: mcp.MethodListPrompts}, mcp.NoCaller{})
+			return err
+		})
+		retired := run(func() error { return c.Retire(t.Context()) })
+		closed := run(c.Close)
+		close(setting)
+		if err := <-inTwo; err == nil || mcp.OutcomeOf(err) != mcp.NotSent || called.Load() != 0 {
 			t.Errorf("the call, made %d times: %v", called.Load(), err)
 		}
-		if err := errors.Join(<-retired, <-closed); err != nil {
+		close(listing)
+		if err := errors.Join(<-inOne, <-retired, <-closed); err != nil {
 			t.Error(err)
 		}
 	})
