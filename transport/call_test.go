@@ -74,6 +74,60 @@ func TestAbandonedCallIsCancelledOnce_B136_S160(t *testing.T) {
 	}
 }
 
+// connectTasks connects to a server of 2025-11-25 that has tasks.
+func connectTasks(t *testing.T, line transport.LineOptions) (*transport.Conn, *peer) {
+	t.Helper()
+	p, done := dial(t, transport.DialOptions{Era: mcp.Legacy}, line)
+	p.answer(p.expect(mcp.MethodInitialize),
+		`{"protocolVersion":"2025-11-25",`+serverInfo+`,"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}}`)
+	p.expect(mcp.NotificationInitialized)
+	return receive(t, "the connection", done).conn, p
+}
+
+// TestCallThatMakesATaskIsNotCancelled_B136: "For task-augmented requests, the
+// tasks/cancel request MUST be used instead of the notifications/cancelled notification"
+// (2025-11-25, utilities/cancellation), be it left or its answer lost.
+func TestCallThatMakesATaskIsNotCancelled_B136(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			conn, p := connectTasks(t, transport.LineOptions{MaxLine: 1000})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			meta := legacyMeta("a")
+			meta.Revision = mcp.Revision20251125
+			req := &mcp.Request{Method: mcp.MethodCallTool, Params: jsonrpc.Trusted([]byte(`{"name":"t","task":{}}`)), Meta: meta}
+			c := startWith(ctx, t, conn, req, mcp.NoCaller{})
+			p.expect(mcp.MethodCallTool)
+			if lost {
+				p.say(strings.Repeat("x", 2000))
+			}
+			if e := c.failure(t); e.Outcome != mcp.MaybeExecuted {
+				t.Errorf("lost %v: %v", lost, e)
+			}
+			start(t, conn, &mcp.Request{Method: "next", Meta: meta}, mcp.NoCaller{})
+			p.expect("next") // and nothing before it
+		})
+	}
+}
+
+// TestResultOfATaskThatIsLostIsAskedForAgain_B136: and the server is not told that nobody
+// waits for it, which it may take for the end of the task.
+func TestResultOfATaskThatIsLostIsAskedForAgain_B136(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, p := connectTasks(t, transport.LineOptions{MaxLine: 1000})
+		meta := modernMeta("a")
+		c := start(t, conn, toolCall(meta), mcp.NoCaller{})
+		p.answer(p.expect(mcp.MethodListTools), `{"tools":[{"name":"x","execution":{"taskSupport":"required"}}]}`)
+		p.answer(p.expect(mcp.MethodCallTool), `{"task":{"taskId":"1","status":"working"}}`)
+		p.expect(mcp.MethodTaskResult)
+		p.say(strings.Repeat("x", 2000))
+		p.answer(p.expect(mcp.MethodTaskResult), `{"a":1}`)
+		if got, err := c.wait(t); got != `{"a":1}` || err != nil {
+			t.Errorf("got %s, %v", got, err)
+		}
+	})
+}
+
 func TestInitializeIsNeverCancelled_B136_B061(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		link, p := newLink(t, transport.LineOptions{})

@@ -166,6 +166,8 @@ func TestProbeThatIsNotAnswered_B110(t *testing.T) {
 			both + ", DELETE of s at 20s"},
 		{"initialize is refused, the probe is not answered", late{}, in(1, 200, refusal(-32601)), mcp.NoEra, "-32601",
 			both + ", server/discover hung up at 30s"},
+		{"initialize is refused in a session, the probe is not answered", late{}, begins("s", in(1, 200, refusal(-32601))), mcp.NoEra, "-32601",
+			both + ", server/discover hung up at 30s, DELETE of s at 30s"},
 		{"nothing is answered", late{}, late{}, mcp.NoEra, "deadline",
 			both + ", initialize hung up at 30s, server/discover hung up at 30s"},
 		{"503 late, then initialize is answered", in(6, 503, ""), begins("s", in(3, 200, slowLegacy)), mcp.Legacy, "",
