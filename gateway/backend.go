@@ -133,9 +133,11 @@ func reasonOf(method string, err error) string {
 // missed notes why a backend has not given what it was asked for. An error of its own
 // says that only this is broken, and so it is until it comes.
 func (b *backend) missed(k kind, err error) *trouble {
-	b.mu.Lock()
-	b.broken[k] = isAnswer(err) || errors.Is(err, errPanicked)
-	b.mu.Unlock()
+	if isAnswer(err) || errors.Is(err, errPanicked) {
+		b.mu.Lock()
+		b.broken[k] = true
+		b.mu.Unlock()
+	}
 	return b.failed(methods[k], err)
 }
 

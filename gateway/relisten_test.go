@@ -2,7 +2,9 @@ package gateway_test
 
 import (
 	"context"
+	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,20 +217,55 @@ func TestStrictBackendIsWatchedForWhatItListsLater_B152(t *testing.T) {
 	})
 }
 
-// TestBackendThatTookAResourceIsNotAskedAgain when it lists it, too.
-func TestBackendThatTookAResourceIsNotAskedAgain_B152(t *testing.T) {
+// TestGapBeforeTheAcknowledgementIsToldOf: what a backend has told nobody while another
+// one was waited for may have changed.
+func TestGapBeforeTheAcknowledgementIsToldOf_B152(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		one, slow := newFake(), newFake()
+		radio := newRadio(one)
+		slow.hang(mcp.MethodListen)
+		var calls atomic.Int64
+		one.handle(mcp.MethodListen, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			if calls.Add(1) > 1 {
+				return radio.handle(ctx, req, caller)
+			}
+			filter, _ := mcp.ReadFilter(&req.Params)
+			return mcp.Result{}, errors.Join(caller.Notify(ctx, filter.Acknowledge()), errCrashed)
+		})
+		g := newGateway(t, hurried, map[string]mcp.Handler{"one": one, "slow": slow})
+		e := new(ear)
+		req := request(mcp.MethodListen, `{"notifications":{"toolsListChanged":true,"resourceSubscriptions":["x:1"]}}`)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := g.Handle(ctx, req, e)
+			ended <- err
+		}()
+		time.Sleep(time.Minute)
+		e.want(t, mcp.NotificationAcknowledged, mcp.NotificationToolsListChanged, mcp.NotificationResourceUpdated+" x:1")
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestBackendThatBeginsToListAResourceIsNotListenedToAnew: it took that before.
+func TestBackendThatBeginsToListAResourceIsNotListenedToAnew_B152(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newFake()
 		radio := newRadio(b)
 		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
-		_, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1"]}`)
+		events, stop := listen(t, g, modern, `{"resourceSubscriptions":["x:1"]}`)
 		defer stop()
-		<-radio.calls
+		h := <-radio.calls
 		b.answer(mcp.MethodListResources, `{"resources":[{"uri":"x:1","name":"r"}]}`)
 		list(t, g, mcp.MethodListResources, "resources", "uri")
-		synctest.Wait()
+		events.none(t)
 		if n := b.times(mcp.MethodListen); n != 1 {
 			t.Errorf("it is asked %d times", n)
 		}
+		h.tell(t, updated("x:1"))
+		events.want(t, mcp.NotificationResourceUpdated+" x:1")
 	})
 }

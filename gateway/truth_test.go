@@ -58,6 +58,23 @@ func TestNewTokenIsToldOfLateLists_B155(t *testing.T) {
 	})
 }
 
+// TestNewTokenIsToldOfMissingLists that come: they are asked for again.
+func TestNewTokenIsToldOfMissingLists_B149(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newFake()
+		b.fail(mcp.MethodListTools, errCrashed)
+		g := newGateway(t, hurried, map[string]mcp.Handler{"b": b})
+		old, now := as("ann", `{}`), as("ann", `{}`)
+		old.Grant, now.Grant = "old", "new"
+		events, stop := listen(t, g, old, `{"toolsListChanged":true}`)
+		defer stop()
+		listAs(t, g, now, mcp.MethodListTools, "tools", "name")
+		b.setTools("x")
+		time.Sleep(10 * time.Minute)
+		events.want(t, mcp.NotificationToolsListChanged)
+	})
+}
+
 // TestPagesOfAListHaveOneScope (2026-07-28, server/utilities/caching, Interaction with
 // Pagination).
 func TestPagesOfAListHaveOneScope_B155(t *testing.T) {
@@ -114,6 +131,26 @@ func TestListThatFailsIsNotGood(t *testing.T) {
 	b.setTools("x")
 	listTools(t, g)
 	if s := statusOf(t, g, "b"); s.State != gateway.Good || s.Reason != "" {
+		t.Errorf("when it is there again: %v", s)
+	}
+}
+
+// TestBrokenListStaysBrokenWhileItsBackendIsAway: that it is there again does not mend it.
+func TestBrokenListStaysBrokenWhileItsBackendIsAway(t *testing.T) {
+	b := newFake("x")
+	g := newGateway(t, unhurried, map[string]mcp.Handler{"b": b})
+	listTools(t, g)
+	for _, err := range []error{jsonrpc.Errorf(jsonrpc.CodeInternalError, "no database"), errCrashed} {
+		b.fail(mcp.MethodListTools, err)
+		listTools(t, g)
+	}
+	callTool(t, g, "x")
+	if s := statusOf(t, g, "b"); s.State != gateway.Degraded {
+		t.Errorf("its list has not come since: %v", s)
+	}
+	b.setTools("x")
+	listTools(t, g)
+	if s := statusOf(t, g, "b"); s.State != gateway.Good {
 		t.Errorf("when it is there again: %v", s)
 	}
 }

@@ -42,53 +42,111 @@ func TestAbandonedCallIsCancelledOnce_B136_S160(t *testing.T) {
 		}, mcp.TimedOut, why},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			conn, p := connect(t, transport.DialOptions{}, transport.LineOptions{})
-			c := tt.end(t, conn)
-			m := p.expect(mcp.MethodCallTool)
-			if tt.kind == mcp.Cancelled {
-				c.cancel(why)
-			}
-			if e := c.failure(t); e.Kind != tt.kind || e.Outcome != mcp.MaybeExecuted || !errors.Is(e, tt.cause) {
-				t.Errorf("failed with %v", e)
-			}
-			cancelled := p.expect(mcp.NotificationCancelled)
-			if id, _ := cancelled.Body.Lookup("requestId"); string(id) != m.ID.String() {
-				t.Errorf("cancelled %s", cancelled.Body.Raw())
-			}
-			// B137: late replies, of any kind, change nothing.
-			p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":0,"message":"Request cancelled"}}`, m.ID),
-				fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID),
-				`{"jsonrpc":"2.0","id":999,"result":{}}`)
-			next := start(t, conn, toolCall(legacyMeta("a")), mcp.NoCaller{})
-			again := p.expect(mcp.MethodCallTool) // and no second cancellation before it
-			if again.ID.Key() == m.ID.Key() {
-				t.Error("an id was used twice")
-			}
-			p.answer(again, `{"b":1}`)
-			if got, err := next.wait(t); got != `{"b":1}` || err != nil {
-				t.Errorf("got %s, %v", got, err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				conn, p := connect(t, transport.DialOptions{}, transport.LineOptions{})
+				c := tt.end(t, conn)
+				m := p.expect(mcp.MethodCallTool)
+				if tt.kind == mcp.Cancelled {
+					c.cancel(why)
+				}
+				if e := c.failure(t); e.Kind != tt.kind || e.Outcome != mcp.MaybeExecuted || !errors.Is(e, tt.cause) {
+					t.Errorf("failed with %v", e)
+				}
+				cancelled := p.expect(mcp.NotificationCancelled)
+				if id, _ := cancelled.Body.Lookup("requestId"); string(id) != m.ID.String() {
+					t.Errorf("cancelled %s", cancelled.Body.Raw())
+				}
+				// B137: late replies, of any kind, change nothing.
+				p.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":0,"message":"Request cancelled"}}`, m.ID),
+					fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":{}}`, m.ID),
+					`{"jsonrpc":"2.0","id":999,"result":{}}`)
+				next := start(t, conn, toolCall(legacyMeta("a")), mcp.NoCaller{})
+				again := p.expect(mcp.MethodCallTool) // and no second cancellation before it
+				if again.ID.Key() == m.ID.Key() {
+					t.Error("an id was used twice")
+				}
+				p.answer(again, `{"b":1}`)
+				if got, err := next.wait(t); got != `{"b":1}` || err != nil {
+					t.Errorf("got %s, %v", got, err)
+				}
+			})
 		})
 	}
 }
 
+// connectTasks connects to a server of 2025-11-25 that has tasks.
+func connectTasks(t *testing.T, line transport.LineOptions) (*transport.Conn, *peer) {
+	t.Helper()
+	p, done := dial(t, transport.DialOptions{Era: mcp.Legacy}, line)
+	p.answer(p.expect(mcp.MethodInitialize),
+		`{"protocolVersion":"2025-11-25",`+serverInfo+`,"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}}`)
+	p.expect(mcp.NotificationInitialized)
+	return receive(t, "the connection", done).conn, p
+}
+
+// TestCallThatMakesATaskIsNotCancelled_B136: "For task-augmented requests, the
+// tasks/cancel request MUST be used instead of the notifications/cancelled notification"
+// (2025-11-25, utilities/cancellation), be it left or its answer lost.
+func TestCallThatMakesATaskIsNotCancelled_B136(t *testing.T) {
+	for _, lost := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			conn, p := connectTasks(t, transport.LineOptions{MaxLine: 1000})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			meta := legacyMeta("a")
+			meta.Revision = mcp.Revision20251125
+			req := &mcp.Request{Method: mcp.MethodCallTool, Params: jsonrpc.Trusted([]byte(`{"name":"t","task":{}}`)), Meta: meta}
+			c := startWith(ctx, t, conn, req, mcp.NoCaller{})
+			p.expect(mcp.MethodCallTool)
+			if lost {
+				p.say(strings.Repeat("x", 2000))
+			}
+			if e := c.failure(t); e.Outcome != mcp.MaybeExecuted {
+				t.Errorf("lost %v: %v", lost, e)
+			}
+			start(t, conn, &mcp.Request{Method: "next", Meta: meta}, mcp.NoCaller{})
+			p.expect("next") // and nothing before it
+		})
+	}
+}
+
+// TestResultOfATaskThatIsLostIsAskedForAgain_B136: and the server is not told that nobody
+// waits for it, which it may take for the end of the task.
+func TestResultOfATaskThatIsLostIsAskedForAgain_B136(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn, p := connectTasks(t, transport.LineOptions{MaxLine: 1000})
+		meta := modernMeta("a")
+		c := start(t, conn, toolCall(meta), mcp.NoCaller{})
+		p.answer(p.expect(mcp.MethodListTools), `{"tools":[{"name":"x","execution":{"taskSupport":"required"}}]}`)
+		p.answer(p.expect(mcp.MethodCallTool), `{"task":{"taskId":"1","status":"working"}}`)
+		p.expect(mcp.MethodTaskResult)
+		p.say(strings.Repeat("x", 2000))
+		p.answer(p.expect(mcp.MethodTaskResult), `{"a":1}`)
+		if got, err := c.wait(t); got != `{"a":1}` || err != nil {
+			t.Errorf("got %s, %v", got, err)
+		}
+	})
+}
+
 func TestInitializeIsNeverCancelled_B136_B061(t *testing.T) {
-	link, p := newLink(t, transport.LineOptions{})
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	failed := make(chan error, 1)
-	go func() {
-		_, err := transport.Dial(ctx, link, transport.DialOptions{Era: mcp.Legacy})
-		failed <- err
-	}()
-	p.expect(mcp.MethodInitialize)
-	err := receive(t, "the failure", failed)
-	if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut {
-		t.Errorf("failed with %v", err)
-	}
-	if line := p.line(); line != "" {
-		t.Errorf("sent %s", line)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		link, p := newLink(t, transport.LineOptions{})
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := transport.Dial(ctx, link, transport.DialOptions{Era: mcp.Legacy})
+			failed <- err
+		}()
+		p.expect(mcp.MethodInitialize)
+		err := receive(t, "the failure", failed)
+		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut {
+			t.Errorf("failed with %v", err)
+		}
+		if line := p.line(); line != "" {
+			t.Errorf("sent %s", line)
+		}
+	})
 }
 
 func TestCallWithAnEndedContextSendsNothing_S158(t *testing.T) {
@@ -459,59 +517,4 @@ func TestWhyAServerEndedIsTold_D18(t *testing.T) {
 			t.Errorf("it is not said that the probe was not survived: %v", err)
 		}
 	}
-}
-
-// withTasks answers the handshake of a client, as a server that has tasks.
-func (p *peer) withTasks() {
-	p.t.Helper()
-	p.answer(p.expect(mcp.MethodInitialize), `{"protocolVersion":"2025-11-25",`+serverInfo+`,"capabilities":{"tools":{},"tasks":{"requests":{"tools":{"call":{}}}}}}`)
-	p.expect(mcp.NotificationInitialized)
-}
-
-// TestCallThatMakesATaskIsNotCancelled_B136: "For task-augmented requests, the
-// tasks/cancel request MUST be used instead of the notifications/cancelled notification"
-// (2025-11-25, utilities/cancellation).
-func TestCallThatMakesATaskIsNotCancelled_B136(t *testing.T) {
-	for params, want := range map[string]string{
-		`{"name":"t","task":{}}`: mcp.MethodListTools,
-		`{"name":"t"}`:           mcp.NotificationCancelled,
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			p, done := dial(t, transport.DialOptions{Era: mcp.Legacy}, transport.LineOptions{})
-			p.withTasks()
-			conn := receive(t, "the connection", done).conn
-			meta := mcp.Metadata{Revision: mcp.Revision20251125, Session: "a"}
-			going := start(t, conn, &mcp.Request{Method: mcp.MethodCallTool, Params: jsonrpc.Trusted([]byte(params)), Meta: meta}, mcp.NoCaller{})
-			p.expect(mcp.MethodCallTool)
-			going.cancel(nil)
-			if e := going.failure(t); e.Outcome != mcp.MaybeExecuted {
-				t.Errorf("the call: %v", e)
-			}
-			synctest.Wait()
-			start(t, conn, &mcp.Request{Method: mcp.MethodListTools, Meta: meta}, mcp.NoCaller{})
-			p.expect(want)
-			go p.drain()
-			_ = conn.Close()
-		})
-	}
-}
-
-// TestResultOfATaskThatIsLostIsAskedForAgain_B136: and the server is not told that nobody
-// waits for it, which it may take for the end of the task.
-func TestResultOfATaskThatIsLostIsAskedForAgain_B136(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p, done := dial(t, transport.DialOptions{Era: mcp.Legacy}, transport.LineOptions{MaxLine: 1000})
-		p.withTasks()
-		conn := receive(t, "the connection", done).conn
-		going := start(t, conn, toolCall(modernMeta("a")), mcp.NoCaller{})
-		p.answer(p.expect(mcp.MethodListTools), `{"tools":[{"name":"x","execution":{"taskSupport":"required"}}]}`)
-		p.answer(p.expect(mcp.MethodCallTool), `{"task":{"taskId":"1","status":"working"}}`)
-		p.answer(p.expect(mcp.MethodTaskResult), `{"content":"`+strings.Repeat("x", 1000)+`"}`)
-		p.answer(p.expect(mcp.MethodTaskResult), `{"content":[]}`)
-		if got, err := going.wait(t); err != nil || !strings.Contains(got, `"content":[]`) {
-			t.Errorf("the call: %s, %v", got, err)
-		}
-		go p.drain()
-		_ = conn.Close()
-	})
 }

@@ -671,6 +671,42 @@ func TestRequestsAreOfWhoeverIsServed_B155(t *testing.T) {
 	}
 }
 
+// TestRequestThatIsReadAfterTheEndIsNotTaken, though nobody has noticed the end yet. If
+// there is time left, its client is told so.
+func TestRequestThatIsReadAfterTheEndIsNotTaken(t *testing.T) {
+	for i := range 20 {
+		var s *served // set before anything is read
+		handler := newServer()
+		link, p := newLink(t, transport.LineOptions{Tap: func(outgoing bool, _ []byte) {
+			if !outgoing {
+				s.cancel()
+			}
+		}})
+		hold := &heldLink{Link: link, begin: make(chan struct{})}
+		s = serveLink(t, hold, handler, transport.ServeOptions{Ordered: i%2 == 0})
+		close(hold.begin)
+		p.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"fast",` + modernMetaJSON + `}}`)
+		if got := p.line(); got != "" && (!strings.Contains(got, `"id":1,"error":`) || !strings.Contains(got, `"outcome":"not sent"`)) {
+			t.Errorf("answered %s", got)
+		}
+		receive(t, "the end", s.done)
+		if n := handler.calls.Load(); n != 0 {
+			t.Errorf("%d calls are made", n)
+		}
+	}
+}
+
+// A heldLink is read once begin is closed.
+type heldLink struct {
+	transport.Link
+	begin chan struct{}
+}
+
+func (l *heldLink) Read() ([]byte, error) {
+	<-l.begin
+	return l.Link.Read()
+}
+
 func TestLongestDrain(t *testing.T) {
 	plain, p := newLink(t, transport.LineOptions{})
 	link := &patientLink{plain, make(chan error, 1)}

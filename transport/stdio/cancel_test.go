@@ -75,22 +75,19 @@ func TestB136AbandonedCallsAreCancelledOnTheWire(t *testing.T) {
 	own := errors.New("the user changed her mind")
 	for _, tt := range []struct {
 		name    string
-		give    func(ctx context.Context) (context.Context, context.CancelFunc)
+		give    func(t *testing.T) (ctx context.Context, end func()) // once the call is there
 		kind    mcp.FailureKind
 		outcome mcp.Outcome
 		is      error
 		wants   int // notifications
 	}{
-		{"B136 S1.60 cancelled", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancelCause(ctx)
-			time.AfterFunc(50*time.Millisecond, func() { cancel(own) })
-			return ctx, func() { cancel(nil) }
+		{"B136 S1.60 cancelled", func(t *testing.T) (context.Context, func()) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			return ctx, func() { cancel(own) }
 		}, mcp.Cancelled, mcp.MaybeExecuted, own, 1},
-		{"B136 S1.57 timed out", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return context.WithTimeout(ctx, 50*time.Millisecond)
-		}, mcp.TimedOut, mcp.MaybeExecuted, context.DeadlineExceeded, 1},
-		{"S1.58 cancelled before", func(ctx context.Context) (context.Context, context.CancelFunc) {
-			ctx, cancel := context.WithCancel(ctx)
+		{"B136 S1.57 timed out", expiring, mcp.TimedOut, mcp.MaybeExecuted, context.DeadlineExceeded, 1},
+		{"S1.58 cancelled before", func(t *testing.T) (context.Context, func()) {
+			ctx, cancel := context.WithCancel(t.Context())
 			cancel()
 			return ctx, cancel
 		}, mcp.Cancelled, mcp.NotSent, context.Canceled, 0},
@@ -98,9 +95,15 @@ func TestB136AbandonedCallsAreCancelledOnTheWire(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRecord(t)
 			c := dial(t, recording.command(string(r)), legacy())
-			ctx, cancel := tt.give(t.Context())
-			defer cancel()
-			_, err := c.Handle(ctx, toolCall("wait", "{}"), mcp.NoCaller{})
+			ctx, over := tt.give(t)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := c.Handle(ctx, toolCall("wait", "{}"), mcp.NoCaller{})
+				failed <- err
+			}()
+			r.await(t, mcp.MethodCallTool, tt.wants)
+			over()
+			err := receive(t, "the failure", failed)
 			wantFailure(t, err, tt.kind, tt.outcome)
 			if !errors.Is(err, tt.is) {
 				t.Errorf("got %v", err)

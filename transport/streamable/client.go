@@ -102,6 +102,7 @@ type Conn struct {
 	err     error         // why the connection has ended, guarded by mu
 	done    chan struct{} // closed when err is set
 	closing bool          // nothing may be started any more, guarded by mu
+	halted  bool          // a retired connection makes no requests any more, guarded by mu
 }
 
 var _ transport.Edge = (*Conn)(nil)
@@ -255,13 +256,14 @@ var errRetired = errors.New("the connection has been replaced")
 // ended, or ctx has. Listen calls end at once, and no others can be made: they fail as
 // not sent. Like Close it may be called more than once, and concurrently, and returns nil.
 func (c *Conn) Retire(ctx context.Context) error {
+	ended := c.uses.End() // before it is known to have ended
 	if c.end(errRetired) {
-		ended := c.uses.End()
 		c.calls.EndListening(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: errRetired})
 		select {
 		case <-ended:
 		case <-ctx.Done():
 		}
+		c.halt()
 		c.fail(errRetired)
 		c.takeLeave(goodbye)
 	}
@@ -274,6 +276,7 @@ func (c *Conn) close(patience time.Duration) {
 		c.fail(mcp.ErrClosed)
 		c.takeLeave(patience)
 	case errors.Is(c.Err(), errRetired): // nothing but that hinders calls in flight
+		c.halt()
 		c.fail(errRetired)
 	default:
 		// Calls that the server has not taken will know in a moment.
@@ -312,6 +315,14 @@ func (c *Conn) end(err error) bool {
 	return true
 }
 
+// halt lets no call of a retired connection make a further request: one that begins while
+// the last ones are waited for would be waited for by nobody.
+func (c *Conn) halt() {
+	c.mu.Lock()
+	c.halted = true
+	c.mu.Unlock()
+}
+
 // fail ends what is in flight.
 func (c *Conn) fail(err error) {
 	c.calls.Fail(&mcp.CallError{Kind: mcp.ConnectionLost, Outcome: mcp.MaybeExecuted, Err: err}, true)
@@ -334,8 +345,7 @@ func (c *Conn) start(f func()) bool {
 func (c *Conn) join() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	retiring := errors.Is(c.err, errRetired) && !c.closing // its calls may take several requests
-	if c.err != nil && !retiring {
+	if c.err != nil && (c.halted || !errors.Is(c.err, errRetired)) { // whose calls may take several requests
 		return c.err
 	}
 	c.trips.Add(1)

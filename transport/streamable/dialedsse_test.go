@@ -214,16 +214,24 @@ func (f callerFunc) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, erro
 
 func TestCallThatAnOldServerNeverAnswers(t *testing.T) {
 	for _, taken := range []bool{true, false} { // or the POST stays open
+		failed := make(chan error, 1)
+		release := make(chan struct{})
 		s := newOldServer(t, endpointIs("/m"), atCalls(func(s *oldServer, w http.ResponseWriter, m *jsonrpc.Message) {
 			if string(m.Method) == "tools/call" && !taken {
-				<-time.After(300 * time.Millisecond)
+				<-release
 			}
 			w.WriteHeader(http.StatusAccepted)
 		}))
 		c := dialSSE(t, s.url, nil)
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		_, err := callWithin(ctx, c, mcp.NoCaller{})
+		ctx, expire := expiring(t)
+		go func() {
+			_, err := callWithin(ctx, c, mcp.NoCaller{})
+			failed <- err
+		}()
+		s.await(t, "tools/call", 1)
+		expire()
+		err := await(t, failed)
+		close(release)
 		if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut || e.Outcome != mcp.MaybeExecuted {
 			t.Errorf("taken %v: %v", taken, err)
 		}

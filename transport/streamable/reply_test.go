@@ -225,7 +225,7 @@ func TestStreams(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				if tt.kind == mcp.TimedOut {
 					cancel()
-					ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+					ctx, cancel = context.WithTimeout(t.Context(), patience/10)
 				}
 				defer cancel()
 				r := newRecorder()
@@ -290,16 +290,18 @@ func TestStalledReplies(t *testing.T) {
 		c := dial(t, url, knownEra(era))
 		for _, tool := range []string{"half", "silent"} {
 			// D1.10, S1.81, S1.82: the deadline is there to the end of the body.
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, expire := expiring(t)
+			go func() {
+				<-stalled
+				expire()
+			}()
 			_, err := c.Handle(ctx, toolRequest(tool, "{}"), mcp.NoCaller{})
-			cancel()
 			checkFailure(t, "S1.84: "+tool, err, mcp.TimedOut, 0)
 			if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 				t.Errorf("S1.83: %v", err)
 			}
-			<-stalled
 			// S1.87: whoever asked no longer wants it.
-			ctx, cancel = context.WithCancel(t.Context())
+			ctx, cancel := context.WithCancel(t.Context())
 			go func() {
 				<-stalled
 				cancel()
@@ -312,10 +314,12 @@ func TestStalledReplies(t *testing.T) {
 			cancel()
 		}
 		if era == mcp.Legacy {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, expire := expiring(t)
+			go func() {
+				<-stalled
+				expire()
+			}()
 			_, err := c.Handle(ctx, &mcp.Request{Method: "notifications/vendor", Notification: true}, mcp.NoCaller{})
-			cancel()
-			<-stalled
 			if e, ok := errors.AsType[*mcp.CallError](err); !ok || e.Kind != mcp.TimedOut || !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("S1.86: %v", err)
 			}
