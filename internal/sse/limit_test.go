@@ -400,6 +400,29 @@ func TestEventsOverTheLimitThatGoOn_R14(t *testing.T) {
 	}
 }
 
+// TestPassedOverIsCountedByBytes: a peer that sends few at a time may send as many.
+func TestPassedOverIsCountedByBytes_R14(t *testing.T) {
+	const limit = 70_000
+	const most = sse.MaxPassedOver * limit
+	src := &flood{unit: "x", stop: 2 * most}
+	r := sse.NewReader(&drips{src, 3}, limit)
+	var err error
+	for big := new(sse.TooLargeError); errors.As(err, &big) || err == nil; {
+		_, err = r.Next()
+	}
+	if _, ok := errors.AsType[*sse.EndlessError](err); !ok || src.given < most-limit || src.given > most+limit {
+		t.Errorf("%v after %d bytes, the limit is %d", err, src.given, most)
+	}
+}
+
+// drips is a reader that gives few bytes at a time.
+type drips struct {
+	io.Reader
+	most int
+}
+
+func (d *drips) Read(p []byte) (int, error) { return d.Reader.Read(p[:min(len(p), d.most)]) }
+
 // TestEventsOverTheLimitThatEnd do no harm, as long as others come between them, or time
 // passes.
 func TestEventsOverTheLimitThatEnd(t *testing.T) {
