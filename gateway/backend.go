@@ -71,7 +71,7 @@ func (b *backend) give(ctx context.Context, req *mcp.Request, caller mcp.Caller)
 	}
 	defer b.calls.leave(req.Meta.Principal)
 	if mcp.NeedsUser(req.Meta.Capabilities) {
-		caller = &pausing{relay{caller}, b.calls, req.Meta.Principal}
+		caller = &pausing{relay: relay{caller}, calls: b.calls, who: req.Meta.Principal}
 	}
 	return b.handler.Handle(ctx, req, caller)
 }

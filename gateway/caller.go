@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -34,13 +35,30 @@ type pausing struct {
 	relay
 	calls *shared
 	who   mcp.Principal
+
+	mu     sync.Mutex
+	asking int // questions that are open, guarded by mu
 }
 
 // Ask implements [mcp.Caller].
 func (p *pausing) Ask(ctx context.Context, req *mcp.Request) (mcp.Result, error) {
-	p.calls.leave(p.who)
-	defer p.calls.comeBack(p.who)
+	p.ask(1)
+	defer p.ask(-1)
 	return p.relay.Ask(ctx, req)
+}
+
+// ask counts questions that are open, and the call while there are none.
+func (p *pausing) ask(more int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	before := p.asking
+	p.asking += more
+	switch {
+	case before == 0:
+		p.calls.leave(p.who)
+	case p.asking == 0:
+		p.calls.comeBack(p.who)
+	}
 }
 
 // A trial is the Caller of a request that may be made at another backend if this one

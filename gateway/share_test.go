@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -152,6 +153,50 @@ func TestCallsWithoutPrincipalHaveNoShare(t *testing.T) {
 		}
 		if n := calls.start(g, of("somebody"), 1, mcp.MethodCallTool, callHung); n != 0 {
 			t.Error("there is a ninth")
+		}
+	})
+}
+
+// TestCallThatAsksSeveralAtOnceIsOneCall, which does not count until all are answered.
+func TestCallThatAsksSeveralAtOnceIsOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, hung := newHung(t, 4)
+		hung.handle(mcp.MethodCallTool, func(ctx context.Context, req *mcp.Request, caller mcp.Caller) (mcp.Result, error) {
+			var asking sync.WaitGroup
+			for range 3 {
+				asking.Go(func() { _, _ = caller.Ask(ctx, &mcp.Request{Method: mcp.MethodElicit}) })
+			}
+			asking.Wait()
+			<-ctx.Done()
+			return mcp.Result{}, ctx.Err()
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		answers, ended := make(chan mcp.Result), make(chan error, 2)
+		for range cap(ended) {
+			go func() {
+				req := request(mcp.MethodCallTool, callHung)
+				req.Meta.Capabilities = []byte(`{"elicitation":{}}`)
+				_, err := g.Handle(ctx, req, slowUser{answer: answers})
+				ended <- err
+			}()
+		}
+		for answered, want := range []int64{0, 0, 0, -1, -1, -1, 2} {
+			synctest.Wait()
+			// Whose question is answered is anybody's guess, but for the first two and the last.
+			if s := statusOf(t, g, "hung"); want >= 0 && int64(s.Calls) != want || s.Calls < 0 {
+				t.Errorf("with %d of 6 questions answered: %v", answered, s)
+			}
+			if answered < 6 {
+				answers <- mcp.RawResult([]byte(`{"action":"accept"}`))
+			}
+		}
+		cancel()
+		for range cap(ended) {
+			<-ended
+		}
+		if s := statusOf(t, g, "hung"); s.Calls != 0 {
+			t.Errorf("at the end: %v", s)
 		}
 	})
 }
