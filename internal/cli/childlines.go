@@ -125,13 +125,13 @@ func (c *childLines) finish() {
 	if c.late != nil {
 		c.late.Stop()
 	}
-	c.app.console.unfinished(c, false)
 	line := bytes.TrimRight(c.rest, "\r")
 	c.rest = nil
 	if len(line) > 0 {
 		// Whom stderr does not reach cannot be told so.
 		_, _ = c.app.Err.Write(c.appendLine(nil, line))
 	}
+	c.app.console.unfinished(c, false) // not before: whoever ends all lines waits for this one
 }
 
 // unfinished notes whether a line of a child has not ended.

@@ -74,6 +74,18 @@ type failureLog struct {
 	hint func(error) string
 }
 
+// WithAttrs implements slog.Handler.
+func (h failureLog) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
+}
+
+// WithGroup implements slog.Handler.
+func (h failureLog) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
+}
+
 // Handle implements slog.Handler.
 func (h failureLog) Handle(ctx context.Context, r slog.Record) error {
 	var failure error

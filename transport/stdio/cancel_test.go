@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/faulttest"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 )
@@ -85,7 +86,7 @@ func TestB136AbandonedCallsAreCancelledOnTheWire(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			return ctx, func() { cancel(own) }
 		}, mcp.Cancelled, mcp.MaybeExecuted, own, 1},
-		{"B136 S1.57 timed out", expiring, mcp.TimedOut, mcp.MaybeExecuted, context.DeadlineExceeded, 1},
+		{"B136 S1.57 timed out", faulttest.Expiring, mcp.TimedOut, mcp.MaybeExecuted, context.DeadlineExceeded, 1},
 		{"S1.58 cancelled before", func(t *testing.T) (context.Context, func()) {
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -349,29 +348,5 @@ func mention(t *testing.T, text string, parts ...string) {
 		if !strings.Contains(text, part) {
 			t.Errorf("%q does not mention %q", text, part)
 		}
-	}
-}
-
-// expiring returns a context whose deadline is over when expire is called, however busy
-// the machine is.
-func expiring(t *testing.T) (ctx context.Context, expire func()) {
-	t.Helper()
-	e := &expiringContext{Context: t.Context(), over: make(chan struct{})}
-	return e, sync.OnceFunc(func() { close(e.over) })
-}
-
-type expiringContext struct {
-	context.Context
-	over chan struct{}
-}
-
-func (e *expiringContext) Done() <-chan struct{} { return e.over }
-
-func (e *expiringContext) Err() error {
-	select {
-	case <-e.over:
-		return context.DeadlineExceeded
-	default:
-		return nil
 	}
 }

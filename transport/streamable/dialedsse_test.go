@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/faulttest"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport"
@@ -223,7 +224,7 @@ func TestCallThatAnOldServerNeverAnswers(t *testing.T) {
 			w.WriteHeader(http.StatusAccepted)
 		}))
 		c := dialSSE(t, s.url, nil)
-		ctx, expire := expiring(t)
+		ctx, expire := faulttest.Expiring(t)
 		go func() {
 			_, err := callWithin(ctx, c, mcp.NoCaller{})
 			failed <- err

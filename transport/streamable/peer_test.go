@@ -316,27 +316,3 @@ func onWire(conn io.Writer, head string, pieces ...string) bool {
 func wholeOnWire(conn io.Writer, status, headers, body string) bool {
 	return onWire(conn, fmt.Sprintf("HTTP/1.1 %s\nContent-Type: application/json\nContent-Length: %d\n%s", status, len(body), headers), body)
 }
-
-// expiring returns a context whose deadline is over when expire is called, however busy
-// the machine is.
-func expiring(t *testing.T) (ctx context.Context, expire func()) {
-	t.Helper()
-	e := &expiringContext{Context: t.Context(), over: make(chan struct{})}
-	return e, sync.OnceFunc(func() { close(e.over) })
-}
-
-type expiringContext struct {
-	context.Context
-	over chan struct{}
-}
-
-func (e *expiringContext) Done() <-chan struct{} { return e.over }
-
-func (e *expiringContext) Err() error {
-	select {
-	case <-e.over:
-		return context.DeadlineExceeded
-	default:
-		return nil
-	}
-}

@@ -147,7 +147,7 @@ func beats(n int, apart time.Duration) script {
 // TestStreamThatIsHalfOpen_R6: TCP does not notice if a proxy lives and its server
 // does not.
 func TestStreamThatIsHalfOpen_R6(t *testing.T) {
-	const beat, day = 15 * time.Second, 24 * time.Hour
+	const beat = 15 * time.Second
 	change := script{{after: time.Second, text: event(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)}}
 	for _, tt := range []struct {
 		name    string
@@ -167,17 +167,7 @@ func TestStreamThatIsHalfOpen_R6(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &silentServer{scripts: []script{tt.script, nil}, refused: tt.refused}
 				c := s.dial(t, mcp.Legacy)
-				<-s.opened
-				select {
-				case at := <-s.opened:
-					if at != tt.again {
-						t.Errorf("the stream was opened again after %v, want %v", at, tt.again)
-					}
-				case <-time.After(day):
-					if tt.again != 0 {
-						t.Error("the stream was never opened again")
-					}
-				}
+				s.wantOpened(t, tt.again)
 				if err := c.Close(); err != nil {
 					t.Error(err)
 				}
@@ -186,10 +176,26 @@ func TestStreamThatIsHalfOpen_R6(t *testing.T) {
 	}
 }
 
+// wantOpened waits for a stream to be opened, and again after so long, never for 0.
+func (s *silentServer) wantOpened(t *testing.T, again time.Duration) {
+	t.Helper()
+	<-s.opened
+	select {
+	case at := <-s.opened:
+		if at != again {
+			t.Errorf("the stream was opened again after %v, want %v", at, again)
+		}
+	case <-time.After(24 * time.Hour):
+		if again != 0 {
+			t.Error("the stream was never opened again")
+		}
+	}
+}
+
 // TestStreamThatStopsInAnEvent_R6: what has begun does not wait for news. Between lines a
 // server may.
 func TestStreamThatStopsInAnEvent_R6(t *testing.T) {
-	const day, limit = 24 * time.Hour, 1 << 10
+	const limit = 1 << 10
 	over := script{{text: "data: " + strings.Repeat("x", limit)}, {after: 50 * time.Second, text: "xx"}, {after: 50 * time.Second, text: "xx"}}
 	for _, tt := range []struct {
 		name   string
@@ -209,17 +215,7 @@ func TestStreamThatStopsInAnEvent_R6(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &silentServer{scripts: []script{tt.script, nil}, maxBody: limit}
 				c := s.dial(t, mcp.Legacy)
-				<-s.opened
-				select {
-				case at := <-s.opened:
-					if at != tt.again {
-						t.Errorf("the stream was opened again after %v, want %v", at, tt.again)
-					}
-				case <-time.After(day):
-					if tt.again != 0 {
-						t.Error("the stream was never opened again")
-					}
-				}
+				s.wantOpened(t, tt.again)
 				if err := c.Close(); err != nil {
 					t.Error(err)
 				}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mcpsplice/mcpsplice/internal/faulttest"
 	"github.com/mcpsplice/mcpsplice/jsonrpc"
 	"github.com/mcpsplice/mcpsplice/mcp"
 	"github.com/mcpsplice/mcpsplice/transport/streamable"
@@ -290,7 +291,7 @@ func TestStalledReplies(t *testing.T) {
 		c := dial(t, url, knownEra(era))
 		for _, tool := range []string{"half", "silent"} {
 			// D1.10, S1.81, S1.82: the deadline is there to the end of the body.
-			ctx, expire := expiring(t)
+			ctx, expire := faulttest.Expiring(t)
 			go func() {
 				<-stalled
 				expire()
@@ -314,7 +315,7 @@ func TestStalledReplies(t *testing.T) {
 			cancel()
 		}
 		if era == mcp.Legacy {
-			ctx, expire := expiring(t)
+			ctx, expire := faulttest.Expiring(t)
 			go func() {
 				<-stalled
 				expire()
