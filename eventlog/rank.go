@@ -1,5 +1,7 @@
 package eventlog
 
+import "container/heap"
+
 // Ranks are the sessions that have events, as a heap: first the one with the most
 // bytes, and of equal ones the one with the oldest event. If the oldest event of all
 // had to go, one session could take all the room.
@@ -13,7 +15,12 @@ type rank struct {
 	session *memSession
 }
 
-// before reports whether a session is to lose an event before another one is.
+// Len implements [heap.Interface], as Less, Swap, Push and Pop do.
+func (r ranks) Len() int { return len(r) }
+
+// Less reports whether one session is to lose an event before another one is.
+func (r ranks) Less(i, j int) bool { return r[i].before(&r[j]) }
+
 func (k *rank) before(other *rank) bool {
 	if k.bytes != other.bytes {
 		return k.bytes > other.bytes
@@ -21,61 +28,38 @@ func (k *rank) before(other *rank) bool {
 	return k.oldest < other.oldest
 }
 
-// update moves a session to its place. Those of the others have not changed.
-func (r *ranks) update(s *memSession) {
-	i := s.rank - 1
-	if s.events.first != nil {
-		k := rank{s.bytes, s.events.first.value.order, s}
-		if i < 0 {
-			*r = append(*r, k)
-			i = len(*r) - 1
-		}
-		r.move(i, k)
-		return
-	}
-	if i < 0 {
-		return
-	}
-	s.rank = 0
+// Swap also tells the sessions their new places.
+func (r ranks) Swap(i, j int) {
+	r[i], r[j] = r[j], r[i]
+	r[i].session.rank, r[j].session.rank = i+1, j+1
+}
+
+// Push is not used: it would have to allocate.
+func (r *ranks) Push(any) {}
+
+// Pop removes the last session, and does not return it: that would allocate.
+func (r *ranks) Pop() any {
 	end := len(*r) - 1
-	last := (*r)[end]
+	(*r)[end].session.rank = 0
 	(*r)[end] = rank{}
 	*r = (*r)[:end]
-	if i < end {
-		r.move(i, last)
-	}
+	return nil
 }
 
-// move puts k where it belongs if place i is free.
-func (r ranks) move(i int, k rank) {
-	for i > 0 {
-		above := (i - 1) / 2
-		if !k.before(&r[above]) {
-			break
-		}
-		r.put(i, r[above])
-		i = above
+// update moves a session to its place. Those of the others have not changed.
+func (r *ranks) update(s *memSession) {
+	switch {
+	case s.events.first == nil && s.rank == 0:
+		return
+	case s.events.first == nil:
+		heap.Remove(r, s.rank-1)
+		return
+	case s.rank == 0:
+		*r = append(*r, rank{})
+		s.rank = len(*r)
 	}
-	for {
-		below := 2*i + 1
-		if below >= len(r) {
-			break
-		}
-		if other := below + 1; other < len(r) && r[other].before(&r[below]) {
-			below = other
-		}
-		if !r[below].before(&k) {
-			break
-		}
-		r.put(i, r[below])
-		i = below
-	}
-	r.put(i, k)
-}
-
-func (r ranks) put(i int, k rank) {
-	r[i] = k
-	k.session.rank = i + 1
+	(*r)[s.rank-1] = rank{s.bytes, s.events.first.value.order, s}
+	heap.Fix(r, s.rank-1)
 }
 
 // most returns the first session that has an event besides newest, nil if there is
